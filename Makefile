@@ -1,0 +1,39 @@
+# Every target sets up what it needs; nothing is done twice when nothing changed.
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SYSTEM_PYTHON ?= python3
+
+.PHONY: demo test lint format clean
+
+demo: $(READY)
+	$(BIN)/fullmatch train digits --labels 40 --baseline
+
+# Two processes of one thread each: the tests are many and small.
+test: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --cov --cov-fail-under=90 --cov-report=term:skip-covered
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# uv installs in seconds; where it cannot be had, pip does the same, slower.
+$(READY): pyproject.toml constraints.txt
+	@$(SYSTEM_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "fullmatch needs Python 3.11 or newer: set SYSTEM_PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(BIN)/python || $(SYSTEM_PYTHON) -m venv $(VENV)
+	@echo "Setting up $(VENV) (torch is large: the first time takes some minutes) ..."
+	@if $(BIN)/python -m pip install --quiet uv; then \
+	  $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev,export,timm,hub]'; \
+	else \
+	  $(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,export,timm,hub]'; \
+	fi
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .coverage
