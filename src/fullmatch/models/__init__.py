@@ -1,0 +1,62 @@
+"""Networks by name."""
+
+import re
+
+from fullmatch.core import Network
+from fullmatch.errors import UserError, did_you_mean
+from fullmatch.models.backbones import (
+    Backbone,
+    shape_of_map,
+    timm_network,
+    torchvision_names,
+    torchvision_network,
+)
+from fullmatch.models.wide_resnet import WideResNet
+
+__all__ = ["MODELS", "Backbone", "WideResNet", "network", "shape_of_map"]
+
+MODELS = {
+    "wrn-28-2": "Wide ResNet for 32x32 (CIFAR-10, SVHN)",
+    "wrn-28-8": "Wide ResNet for 32x32 with many classes (CIFAR-100)",
+    "wrn-37-2": "Wide ResNet of four groups for 96x96 (STL-10)",
+    "wrn-10-1": "small Wide ResNet for tiny images",
+    "resnet50": "torchvision's ResNet-50 (ImageNet)",
+    "<any torchvision classifier>": "by its torchvision name, such as resnet18 or convnext_tiny",
+    "timm:<name>": "by its timm name; needs the extra `timm`",
+}
+
+
+def network(
+    name: str,
+    num_classes: int,
+    image: tuple[int, int, int],
+    *,
+    pretrained: bool = False,
+    norm_momentum: float = 0.001,
+) -> Network:
+    """Build a network by name, for images of (channels, height, width)."""
+    if wide := re.fullmatch(r"wrn-(\d+)-(\d+)", name):
+        if pretrained:
+            raise UserError(f"model {name!r} has no pretrained weights: leave model.pretrained off")
+        depth, width = int(wide[1]), int(wide[2])
+        if depth != 37 and depth % 6 != 4:
+            raise UserError(f"model {name!r}: the depth must be 6n + 4, such as wrn-16-2, or 37")
+        # "37" is the field's name for depth 28 with a fourth group.
+        return WideResNet(
+            num_classes,
+            depth=28 if depth == 37 else depth,
+            width=width,
+            channels=image[0],
+            groups=4 if depth == 37 else 3,
+            first_stride=2 if depth == 37 else 1,
+            norm_momentum=norm_momentum,
+        )
+    if name.startswith("timm:"):
+        return timm_network(name.removeprefix("timm:"), num_classes, pretrained=pretrained)
+    names = torchvision_names()
+    if name not in names:
+        known = [*(known for known in MODELS if "<" not in known), *names]
+        raise UserError(
+            f"unknown model {name!r}{did_you_mean(name, known)} See: fullmatch list models"
+        )
+    return torchvision_network(name, num_classes, pretrained=pretrained)

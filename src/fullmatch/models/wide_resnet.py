@@ -1,0 +1,81 @@
+"""Wide ResNet with pre-activation (Zagoruyko and Komodakis, 2016), as the field uses it."""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fullmatch.core import Network
+
+SLOPE = 0.1  # of every leaky ReLU
+
+
+class Block(nn.Module):
+    """Two 3x3 convolutions, each after normalisation and activation."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int, *, activate_shortcut: bool) -> None:
+        super().__init__()
+        self.activate_shortcut = activate_shortcut
+        self.norm1 = norm(inputs)
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1)
+        self.norm2 = norm(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1)
+        changes = stride != 1 or inputs != outputs
+        self.shortcut = nn.Conv2d(inputs, outputs, 1, stride) if changes else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        active = F.leaky_relu(self.norm1(x), SLOPE)
+        path: Tensor = self.conv2(F.leaky_relu(self.norm2(self.conv1(active)), SLOPE))
+        if self.shortcut is not None:
+            x = self.shortcut(active if self.activate_shortcut else x)
+        return x + path
+
+
+class WideResNet(Network):
+    """Depth 6n + 4 and a width factor; a list of groups makes the four-group form for 96x96."""
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        depth: int = 28,
+        width: int = 2,
+        channels: int = 3,
+        groups: int = 3,
+        first_stride: int = 1,
+        norm_momentum: float = 0.001,
+    ) -> None:
+        super().__init__()
+        if depth % 6 != 4:
+            raise ValueError(f"depth is {depth}, expected 6n + 4, such as 10, 16, 22 or 28")
+        blocks = (depth - 4) // 6
+        self.stem = nn.Conv2d(channels, 16, 3, padding=1)
+        layers: list[nn.Module] = []
+        inputs = 16
+        for group in range(groups):
+            outputs = 16 * 2**group * width
+            for block in range(blocks):
+                stride = 1 if block else (first_stride if group == 0 else 2)
+                # Only the very first shortcut reads the activated tensor; later ones read the sum.
+                first = group == 0 and block == 0
+                layers.append(Block(inputs, outputs, stride, activate_shortcut=first))
+                inputs = outputs
+        self.blocks = nn.Sequential(*layers)
+        self.norm = norm(inputs)
+        self.head = nn.Linear(inputs, num_classes)
+        for module in self.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.momentum = norm_momentum
+            elif isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="leaky_relu")
+        nn.init.xavier_normal_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def feature_map(self, images: Tensor) -> Tensor:
+        return F.leaky_relu(self.norm(self.blocks(self.stem(images))), SLOPE)
+
+    def classify(self, features: Tensor) -> Tensor:
+        logits: Tensor = self.head(features)
+        return logits
+
+
+def norm(channels: int) -> nn.BatchNorm2d:
+    return nn.BatchNorm2d(channels, eps=1e-3)
