@@ -1,0 +1,93 @@
+"""Every algorithm by name; `full-X` adds EML and ANL to any member of the FixMatch family."""
+
+from typing import Any
+
+from fullmatch.algorithms.about import About
+from fullmatch.algorithms.dash import Dash
+from fullmatch.algorithms.fixmatch import FixMatch
+from fullmatch.algorithms.flexmatch import FlexMatch
+from fullmatch.algorithms.freematch import FreeMatch
+from fullmatch.algorithms.full import Full, Fullable, full
+from fullmatch.algorithms.mean_teacher import MeanTeacher
+from fullmatch.algorithms.mixmatch import MixMatch
+from fullmatch.algorithms.ns3l import NS3L
+from fullmatch.algorithms.pi_model import PiModel
+from fullmatch.algorithms.pseudo_label import PseudoLabel
+from fullmatch.algorithms.remixmatch import ReMixMatch
+from fullmatch.algorithms.softmatch import SoftMatch
+from fullmatch.algorithms.supervised import Supervised
+from fullmatch.algorithms.uda import UDA
+from fullmatch.algorithms.vat import VAT
+from fullmatch.errors import UserError, did_you_mean
+
+__all__ = [
+    "ALGORITHMS",
+    "ALIASES",
+    "NS3L",
+    "UDA",
+    "VAT",
+    "About",
+    "Dash",
+    "FixMatch",
+    "FlexMatch",
+    "FreeMatch",
+    "Full",
+    "Fullable",
+    "MeanTeacher",
+    "MixMatch",
+    "PiModel",
+    "PseudoLabel",
+    "ReMixMatch",
+    "SoftMatch",
+    "Supervised",
+    "algorithm",
+    "full",
+    "names",
+]
+
+ALGORITHMS: dict[str, type[Any]] = {
+    "supervised": Supervised,
+    "pi_model": PiModel,
+    "pseudo_label": PseudoLabel,
+    "mean_teacher": MeanTeacher,
+    "vat": VAT,
+    "mixmatch": MixMatch,
+    "remixmatch": ReMixMatch,
+    "uda": UDA,
+    "fixmatch": FixMatch,
+    "flexmatch": FlexMatch,
+    "dash": Dash,
+    "freematch": FreeMatch,
+    "softmatch": SoftMatch,
+    "ns3l": NS3L,
+}
+ALIASES = {"fullmatch": "full-fixmatch", "fullflex": "full-flexmatch"}
+
+
+def algorithm(name: str) -> Any:
+    """The spec of this name with its defaults, such as 'flexmatch' or 'full-flexmatch'."""
+    canonical = ALIASES.get(name, name)
+    plain = canonical.removeprefix("full-")
+    if plain not in ALGORITHMS:
+        hint = did_you_mean(name, [*names(), *ALIASES])
+        raise UserError(f"unknown algorithm {name!r}{hint} See: fullmatch list algorithms")
+    spec = ALGORITHMS[plain]()
+    return spec if canonical == plain else full(spec)
+
+
+def names() -> list[str]:
+    """Every name that `algorithm` knows, aliases apart."""
+    fullable = [f"full-{name}" for name, spec in ALGORITHMS.items() if issubclass_fullable(spec)]
+    return [*ALGORITHMS, *fullable]
+
+
+def issubclass_fullable(spec: type[Any]) -> bool:
+    return hasattr(spec, "with_full")
+
+
+def name_of(spec: Any) -> str:
+    """The plain name of a spec, without `full-`: whether it is full is one of its fields."""
+    for name, cls in ALGORITHMS.items():
+        if type(spec) is cls:
+            return name
+    raise UserError(f"{type(spec).__name__} is not in the table of algorithms")

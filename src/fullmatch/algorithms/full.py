@@ -1,0 +1,113 @@
+"""FullMatch (Chen et al., CVPR 2023): entropy meaning loss and adaptive negative learning.
+
+Every member of the FixMatch family takes both as an addition: `full(FixMatch())` is FullMatch,
+`full(FlexMatch())` is FullFlex.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from fullmatch import distributed
+from fullmatch.algorithms.pseudo_labeling import Step
+from fullmatch.core import Objective, ratio
+from fullmatch.errors import UserError
+from fullmatch.losses import adaptive_k, adaptive_negative, entropy_meaning, negative_labels
+
+CEILING = 0.9025  # released code leaves out entries whose strong probability is above 0.95 squared
+
+
+@dataclass(frozen=True, kw_only=True)
+class Full:
+    """The two losses, and every variant of them that the paper compares."""
+
+    variant: Literal["released", "paper"] = "released"
+    entropy_meaning: bool = True
+    adaptive_negative: bool = True  # off: all classes but the target are non-target (k is C)
+    form: Literal["bce", "ce"] = "bce"  # of the entropy meaning loss
+    negatives_on: Literal["all", "selected", "unselected"] = "all"
+    alpha: float = 1.0  # weight of the adaptive negative loss
+    beta: float = 1.0  # weight of the entropy meaning loss
+
+    def build(self) -> "FullLosses":
+        return FullLosses(self)
+
+
+class FullLosses(nn.Module):
+    """Adds both losses to a host, on the classes that the host's own pseudo-labels leave."""
+
+    def __init__(self, spec: Full) -> None:
+        super().__init__()
+        self.spec = spec
+
+    def forward(self, step: Step) -> Objective:
+        spec = self.spec
+        strong, (probs, _, _, weight) = step.passes.strong[0].logits, step.pseudo
+        ceiling = CEILING if spec.variant == "released" else None
+        k = distributed.maximum(adaptive_k(strong, probs)) if spec.adaptive_negative else None
+        loss = strong.new_zeros((), dtype=torch.float32)
+        metrics: dict[str, Tensor] = {}
+        if k is not None:
+            chosen = {"all": None, "selected": weight, "unselected": 1 - weight}[spec.negatives_on]
+            negative = adaptive_negative(strong, probs, k, weight=chosen, ceiling=ceiling)
+            loss = loss + spec.alpha * negative
+            metrics |= {"adaptive_negative": negative, **self.negatives(step, k)}
+        if spec.entropy_meaning:
+            meaning = entropy_meaning(
+                strong,
+                probs,
+                weight,
+                k,
+                form=spec.form,
+                reduction="active" if spec.variant == "released" else "paper",
+                ceiling=ceiling,
+            )
+            loss = loss + spec.beta * meaning
+            metrics |= {"entropy_meaning": meaning, **self.non_targets(step, k)}
+        return Objective(loss, metrics)
+
+    @torch.no_grad()
+    def negatives(self, step: Step, k: Tensor) -> dict[str, Tensor]:
+        """k, negatives an image, and the share of negatives that are not the true class."""
+        negative = negative_labels(step.pseudo.probs, k)
+        known = step.batch.hidden_labels >= 0
+        wrong = negative.gather(1, step.batch.hidden_labels.clamp(min=0)[:, None])[:, 0] & known
+        count = (negative.sum(dim=1) * known).sum()
+        return {
+            "k": k.float(),
+            "negatives": negative.float().sum(dim=1).mean(),
+            "negative_accuracy": ratio(count - wrong.sum(), count),
+        }
+
+    @torch.no_grad()
+    def non_targets(self, step: Step, k: Tensor | None) -> dict[str, Tensor]:
+        """Share of the non-target entries above 1/2, where the loss pulls the wrong way."""
+        probs, label, _, weight = step.pseudo
+        entries = weight[:, None] * torch.ones_like(probs).scatter(1, label[:, None], 0.0)
+        if k is not None:
+            entries = entries * ~negative_labels(probs, k)
+        high = step.passes.strong[0].logits.float().softmax(dim=1) > 0.5
+        return {"non_target_above_half": ratio((entries * high).sum(), entries.sum())}
+
+
+@runtime_checkable
+class Fullable(Protocol):
+    """A spec of the FixMatch family: it has pseudo-labels, so both losses attach to it."""
+
+    @property
+    def full(self) -> Full | None: ...
+
+    def with_full(self, full: Full | None) -> Self: ...
+
+
+F = TypeVar("F", bound=Fullable)
+
+
+def full(spec: F, **options: Any) -> F:
+    """The spec with both losses added: `full(FlexMatch())` is FullFlex."""
+    if not isinstance(spec, Fullable):
+        name = type(spec).__name__
+        raise UserError(f"{name} has no pseudo-labels, so there is no full-{name.lower()}")
+    return spec.with_full(replace(spec.full or Full(), **options))
