@@ -1,0 +1,68 @@
+"""Which images a step reads: a function of seed and step, the same on every device."""
+
+import torch
+from torch import Tensor
+
+BLOCK = 256  # steps whose order is computed at once, so that tiny sets are not shuffled every step
+
+
+class Sampler:
+    """Shuffled epochs cut into whole batches; no image stands twice in a batch.
+
+    `seek` is called by the host before a step, `positions` inside it: it reads only tensors that
+    are written in place, so a recorded step replays with the new order.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        batch: int,
+        *,
+        seed: int,
+        stream: int,
+        device: torch.device,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        self.size, self.asked, self.batch = size, batch, min(batch, size)
+        self.seed, self.stream, self.device = seed, stream, device
+        self.share = slice(
+            self.batch * rank // world_size, self.batch * (rank + 1) // world_size
+        )  # of each batch, read by this process
+        self.steps_per_epoch = size // self.batch
+        self.epochs = -(-BLOCK // self.steps_per_epoch)
+        self.block = -1
+        rows = self.epochs * self.steps_per_epoch
+        self.order = torch.empty(rows, self.batch, dtype=torch.int64, device=device)
+        self.cursor = torch.zeros(1, dtype=torch.int64, device=device)
+
+    def seek(self, step: int) -> None:
+        block, row = divmod(step, len(self.order))
+        if block != self.block:
+            first = block * self.epochs
+            shuffled = permutations(
+                self.size, range(first, first + self.epochs), self.seed, self.stream, self.device
+            )
+            kept = shuffled[:, : self.steps_per_epoch * self.batch]
+            self.order.copy_(kept.reshape(self.order.shape))
+            self.block = block
+        self.cursor.fill_(row)
+
+    def positions(self) -> Tensor:
+        return self.order.index_select(0, self.cursor)[0, self.share]
+
+
+def permutations(size: int, epochs: range, seed: int, stream: int, device: torch.device) -> Tensor:
+    """(epochs, size): one permutation an epoch, by sorting hashes, so that devices agree."""
+    epoch = torch.arange(epochs.start, epochs.stop, device=device)[:, None]
+    item = torch.arange(size, device=device)[None, :]
+    key = scrambled(scrambled(scrambled(epoch + seed * 0x10001) + stream) + item)
+    return key.argsort(dim=1, stable=True)
+
+
+def scrambled(x: Tensor) -> Tensor:
+    """A bijection of int64 whose bits look random (two rounds of multiply and shift)."""
+    for multiplier in (-0x61C8864680B583EB, -0x3B314601E57A13AD):
+        x = x * multiplier  # wraps around, as intended
+        x = x ^ ((x >> 32) & 0xFFFFFFFF)
+    return x

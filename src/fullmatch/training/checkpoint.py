@@ -1,0 +1,70 @@
+"""Checkpoints that are whole or not there: written aside, synced, then renamed into place."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+KEPT = 2
+TENSORS, FACTS = "state.safetensors", "state.json"
+
+
+class Damaged(Exception):
+    """A checkpoint that cannot be used, and why."""
+
+
+def save(folder: Path, step: int, state: dict[str, Tensor], facts: dict[str, Any]) -> Path:
+    """Write a checkpoint; facts are anything JSON can hold. Only the newest two are kept."""
+    folder.mkdir(exist_ok=True)
+    place = folder / f"step-{step:09d}"
+    if place.exists():
+        return place  # a state is a function of its step: the same checkpoint is there already
+    aside = folder / f".step-{step:09d}.{os.getpid()}"
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir()
+    save_file(state, aside / TENSORS)
+    digest = hashlib.sha256((aside / TENSORS).read_bytes()).hexdigest()
+    text = json.dumps({"step": step, "sha256": digest, **facts}, indent=1)
+    (aside / FACTS).write_text(text + "\n", encoding="utf-8")
+    for written in (aside / TENSORS, aside / FACTS, aside):
+        sync(written)
+    aside.rename(place)
+    sync(folder)
+    for old in [*folder.glob(".step-*"), *whole(folder)[:-KEPT]]:
+        shutil.rmtree(old)
+    return place
+
+
+def load(place: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and facts of one checkpoint; `Damaged` if a single byte is not as written."""
+    try:
+        facts = json.loads((place / FACTS).read_text(encoding="utf-8"))
+        if hashlib.sha256((place / TENSORS).read_bytes()).hexdigest() != facts["sha256"]:
+            raise Damaged("its contents have changed")
+        return load_file(place / TENSORS), facts
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise Damaged(str(error) or type(error).__name__) from None
+
+
+def newest_first(folder: Path) -> Iterator[Path]:
+    yield from reversed(whole(folder))
+
+
+def whole(folder: Path) -> list[Path]:
+    """Checkpoints that were renamed into place, oldest first."""
+    return sorted(folder.glob("step-*"))
+
+
+def sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,137 @@
+"""All that changes during training; a checkpoint is exactly this."""
+
+import copy
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from fullmatch.core import Algorithm, Network
+from fullmatch.training.optimizer import momentum_buffers, parameter_groups, sgd
+
+
+class TrainState:
+    """Student, teacher, algorithm, optimizer and step.
+
+    What is a function of seed and step, such as data order, learning rate and random numbers, is
+    not here: it need not be saved.
+    """
+
+    def __init__(
+        self,
+        student: Network,
+        algorithm: Algorithm,
+        *,
+        weight_decay: float,
+        momentum: float,
+        nesterov: bool,
+        device: torch.device,
+    ) -> None:
+        self.student = student.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.algorithm = algorithm.to(device)
+        self.teacher = copy.deepcopy(self.student).requires_grad_(False)
+        # Averages of the algorithm's heads, beside those of the network.
+        self.heads = {n: p.detach().clone() for n, p in self.algorithm.named_parameters()}
+        groups = parameter_groups(self.student, self.algorithm, weight_decay=weight_decay)
+        self.optimizer, self.rate = sgd(groups, momentum=momentum, nesterov=nesterov, device=device)
+        self.progress = torch.zeros((), device=device)  # share of the training that is done
+        self.totals = Totals(device)
+        self.step = 0
+        self.device = device
+
+    @torch.no_grad()
+    def follow(self, decay: float) -> None:
+        """Move the teacher's parameters a little towards the student's; copy its statistics."""
+        average = [*self.teacher.parameters(), *self.heads.values()]
+        current = [*self.student.parameters(), *self.algorithm.parameters()]
+        torch._foreach_lerp_(average, current, 1.0 - decay)
+        buffers = list(self.teacher.buffers())
+        if buffers:
+            torch._foreach_copy_(buffers, list(self.student.buffers()))
+
+    def teacher_algorithm(self) -> Algorithm:
+        """The algorithm with averaged heads, for predictions of the teacher."""
+        if not self.heads:
+            return self.algorithm
+        averaged = copy.deepcopy(self.algorithm)
+        averaged.load_state_dict(self.algorithm.state_dict() | self.heads)
+        return averaged
+
+    def tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """Every tensor that changes, by name; the tensors themselves, not copies."""
+        modules: dict[str, nn.Module] = {
+            "student": self.student,
+            "teacher": self.teacher,
+            "algorithm": self.algorithm,
+        }
+        for prefix, module in modules.items():
+            for name, tensor in module.state_dict().items():
+                yield f"{prefix}.{name}", tensor
+        for name, tensor in self.heads.items():
+            yield f"heads.{name}", tensor
+        names = {p: f"student.{n}" for n, p in self.student.named_parameters()}
+        names |= {p: f"algorithm.{n}" for n, p in self.algorithm.named_parameters()}
+        for parameter, buffer in momentum_buffers(self.optimizer):
+            yield f"momentum.{names[parameter]}", buffer
+        if self.totals.sums is not None:
+            yield "totals", self.totals.sums
+
+    def state_dict(self) -> dict[str, Tensor]:
+        # Contiguous copies: safetensors refuses channels_last and shared memory.
+        return {
+            name: tensor.detach().to("cpu", copy=True).contiguous()
+            for name, tensor in self.tensors()
+        }
+
+    @torch.no_grad()
+    def load_state_dict(self, state: dict[str, Tensor], *, step: int, metrics: list[str]) -> None:
+        if metrics:
+            self.totals.begin(metrics)
+        own = dict(self.tensors())
+        if own.keys() != state.keys():
+            odd = sorted(own.keys() ^ state.keys())
+            raise ValueError(f"the saved state is of another model: {', '.join(odd[:3])} ...")
+        for name, tensor in own.items():
+            if tensor.shape != state[name].shape:
+                found, expected = tuple(state[name].shape), tuple(tensor.shape)
+                raise ValueError(f"{name} is {found}, expected {expected}")
+            tensor.copy_(state[name])
+        self.step = step
+
+
+class Totals:
+    """Sums of the metrics since they were last read, as one tensor on the device."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.names: list[str] = []
+        self.sums: Tensor | None = None  # (M, 2): numerators and denominators
+
+    def begin(self, names: list[str]) -> None:
+        self.names = names
+        self.sums = torch.zeros(len(names), 2, device=self.device)
+
+    @torch.no_grad()
+    def add(self, metrics: dict[str, Tensor]) -> None:
+        if self.sums is None:
+            self.begin(list(metrics))
+        assert self.sums is not None
+        one = torch.ones((), device=self.device)
+        self.sums += torch.stack(
+            [
+                value.detach() if value.dim() else torch.stack([value.detach().float(), one])
+                for value in metrics.values()
+            ]
+        )
+
+    def read(self) -> dict[str, float]:
+        """Means since the last reading; a ratio that never counted anything is left out."""
+        if self.sums is None:
+            return {}
+        rows = self.sums.tolist()
+        self.sums.zero_()
+        return {
+            name: top / bottom
+            for name, (top, bottom) in zip(self.names, rows, strict=True)
+            if bottom
+        }
