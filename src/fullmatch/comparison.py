@@ -1,0 +1,54 @@
+"""Did the unlabeled images help? The same network on the labels alone, on the same test images."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from safetensors.torch import load_file
+
+from fullmatch import experiment
+from fullmatch.algorithms import Supervised
+from fullmatch.data import Source
+from fullmatch.results import difference
+from fullmatch.runfolder import RunFolder
+from fullmatch.settings import config_of
+
+FOLDER = "labels-only"
+
+
+def baseline_of(folder: RunFolder, source: Source | None = None) -> experiment.Run | None:
+    """The labels-only run beside a run: new, or continued; None when it is finished."""
+    path = folder.path / FOLDER
+    if (path / "result.json").exists():
+        return None
+    if (path / "checkpoints").exists():
+        return experiment.resume(RunFolder(path), source)
+    config = config_of(folder)
+    split = str(folder.split) if folder.split.exists() else None
+    alone = replace(
+        config,
+        algorithm=Supervised(),
+        baseline=False,
+        data=replace(config.data, split=split),
+    )
+    place = RunFolder(path) if path.exists() else RunFolder.create(path)
+    return experiment.start(alone, place, source)
+
+
+def compare(folder: RunFolder) -> dict[str, Any] | None:
+    """Add to a run's result how it stands to its baseline, image by image."""
+    both = [RunFolder(folder.path / FOLDER), folder]
+    if not all(each.predictions.exists() for each in both):
+        return None
+    theirs, ours = (right(each) for each in both)
+    found = difference(ours, theirs)
+    result = json.loads(folder.result.read_text(encoding="utf-8"))
+    result["labels_only"] = found
+    folder.write(folder.result, json.dumps(result, indent=1) + "\n")
+    return found
+
+
+def right(folder: RunFolder) -> list[bool]:
+    saved = load_file(folder.predictions)
+    hits: list[bool] = (saved["probabilities"].argmax(dim=1) == saved["labels"]).tolist()
+    return hits

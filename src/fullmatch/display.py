@@ -1,0 +1,179 @@
+"""What a person sees in the terminal: bars, tables and plain sentences."""
+
+import json
+from typing import TYPE_CHECKING, Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from fullmatch.runfolder import RunFolder
+
+if TYPE_CHECKING:
+    from fullmatch.experiment import Run
+    from fullmatch.training.trainer import Record
+
+console = Console(highlight=False)
+
+
+def say(sentence: str) -> None:
+    """A sentence for the user."""
+    console.print(sentence, style="dim", markup=False, soft_wrap=True)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+class ProgressBar:
+    """Steps, time left, loss, share of unlabeled images in use, k; lines outside a terminal."""
+
+    def __init__(self, run: "Run") -> None:
+        self.total = run.config.training.steps
+        self.line_every = max(1, self.total // 10)
+        self.next_line = 0
+        self.live = console.is_terminal
+        self.progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[words]}"),
+            console=console,
+            disable=not self.live,
+        )
+        from fullmatch.settings import display_name
+
+        name = display_name(run.config.algorithm)
+        self.task = self.progress.add_task(
+            name, total=self.total, completed=run.state.step, words=""
+        )
+        self.name = name
+        self.seconds_before = 0.0
+        self.started_at = run.state.step
+
+    def __enter__(self) -> Self:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self.progress.stop()
+
+    def show(self, record: "Record") -> None:
+        if record.paused:
+            return
+        words = self.words(record)
+        self.progress.update(self.task, completed=record.step, words=words)
+        if not self.live and (record.step >= self.next_line or record.step == self.total):
+            left = record.seconds / max(1, record.step - self.started_at)
+            eta = left * (self.total - record.step)
+            print(f"{self.name} {record.step}/{self.total}  {eta:.0f} s left  {words}", flush=True)
+            self.next_line = record.step + self.line_every
+
+    def words(self, record: "Record") -> str:
+        found = record.metrics
+        parts = [f"loss {found['loss']:.3f}"]
+        if "selected" in found:
+            parts.append(f"used {100 * found['selected']:.0f} %")
+        if "k" in found:
+            parts.append(f"k {found['k']:.1f}")
+        if record.evaluation:
+            self.accuracy = f"test {percent(record.evaluation['teacher'].top1)}"
+        if hasattr(self, "accuracy"):
+            parts.append(self.accuracy)
+        return "  ".join(parts)
+
+
+def show_result(folder: RunFolder) -> None:
+    """Accuracies with their intervals, how they were chosen, and what was written."""
+    result = json.loads(folder.result.read_text(encoding="utf-8"))
+    if "teacher" in result:
+        table = Table(title=f"{result['data']}, {result['labels']} labels, test accuracy")
+        table.add_column("trained on")
+        table.add_column("accuracy", justify="right")
+        table.add_column("95 % interval", justify="right")
+        baseline = folder.path / "labels-only" / "result.json"
+        if baseline.exists():
+            alone = json.loads(baseline.read_text(encoding="utf-8"))["teacher"]
+            table.add_row("the labels only", percent(alone["last"]), interval(alone["interval"]))
+        ours = result["teacher"]
+        unlabeled = "labels and unlabeled images"
+        if result["algorithm"]["name"] == "supervised":
+            unlabeled = "the labels only"
+        table.add_row(unlabeled, percent(ours["last"]), interval(ours["interval"]))
+        console.print(table)
+        if "labels_only" in result:
+            found = result["labels_only"]
+            low, high = (f"{100 * bound:+.1f}" for bound in found["interval"])
+            print(
+                f"The unlabeled images {found['verdict']}: {100 * found['gain']:+.1f} points "
+                f"(95 % interval {low} to {high})."
+            )
+        if "median_last_20" in ours:
+            print(
+                f"Accuracy is of the averaged model at the end; median of the last 20 evaluations "
+                f"{percent(ours['median_last_20'])}; best, chosen on test, "
+                f"{percent(ours['best_chosen_on_test'])}."
+            )
+    else:
+        print("No test images, so no accuracy: add test/CLASS/* and run: fullmatch evaluate")
+    print(f"Trained in {result['seconds']:.0f} s. Written to {folder.path}:")
+    for name in ("model.safetensors", "result.json", "metrics.jsonl", "config.toml"):
+        print(f"  {folder.path / name}")
+    if (folder.path / "labels-only").exists():
+        print(f"  {folder.path / 'labels-only'}{'/'}")
+
+
+def interval(bounds: list[float]) -> str:
+    return f"{100 * bounds[0]:.1f} to {100 * bounds[1]:.1f}"
+
+
+def show_scores(found: dict[str, Any]) -> None:
+    table = Table(title=f"{found['data']}, {found['images']} test images")
+    table.add_column("measure")
+    table.add_column("value", justify="right")
+    table.add_row("accuracy", f"{percent(found['top1'])} ({interval(list(found['interval']))})")
+    if found["top5"] is not None:
+        table.add_row("top-5 accuracy", percent(found["top5"]))
+    table.add_row("calibration error", percent(found["ece"]))
+    for name, share in zip(found["classes"], found["per_class"], strict=True):
+        table.add_row(f"class {name}", "no images" if share is None else percent(share))
+    console.print(table)
+
+
+def list_algorithms() -> None:
+    from fullmatch.algorithms import ALGORITHMS, ALIASES, algorithm
+
+    table = Table("name", "paper", "year", "idea", "views", "memory", "full-")
+    for name in ALGORITHMS:
+        spec = algorithm(name)
+        about, views = spec.about, spec.views
+        year = str(about.year) if about.year else "-"
+        full = "yes" if hasattr(spec, "with_full") else "-"
+        seen = "+".join(views.unlabeled) or "labeled only"
+        table.add_row(name, about.paper, year, about.idea, seen, about.memory, full)
+    console.print(table)
+    print("full-NAME adds the entropy meaning and adaptive negative losses. Aliases:")
+    print("  " + ", ".join(f"{alias} = {target}" for alias, target in ALIASES.items()))
+
+
+def list_datasets() -> None:
+    from fullmatch.data import DATASETS
+
+    table = Table("name", "description")
+    for name, entry in DATASETS.items():
+        table.add_row(name, str(entry))
+    console.print(table)
+    print("Or your own pictures: a folder with labeled/CLASS/* and unlabeled/*, a CSV, an NPZ.")
+
+
+def list_models() -> None:
+    from fullmatch.models import MODELS
+
+    table = Table("name", "what it is")
+    for name, words in MODELS.items():
+        table.add_row(name, words)
+    console.print(table)

@@ -1,0 +1,338 @@
+"""From a config to a run folder: the only place where data, algorithm and training meet."""
+
+import json
+import platform
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+import torch
+from torch import Tensor
+
+import fullmatch
+from fullmatch import data
+from fullmatch.algorithms import algorithm as spec_of
+from fullmatch.algorithms import name_of
+from fullmatch.augment.views import Augmenter
+from fullmatch.classifier import Classifier
+from fullmatch.config import (
+    ExperimentConfig,
+    config_table,
+    experiment_config,
+    fingerprint,
+    read_toml,
+)
+from fullmatch.core import Task
+from fullmatch.data import SemiDataset, Source, Split
+from fullmatch.data.feed import feed_of
+from fullmatch.errors import UserError
+from fullmatch.models import network, shape_of_map
+from fullmatch.results import summary
+from fullmatch.runfolder import RunFolder
+from fullmatch.training import checkpoint
+from fullmatch.training.evaluation import Scores, probabilities, scores
+from fullmatch.training.execution import Recorded, chosen_execution, chosen_precision
+from fullmatch.training.randomness import borrowed
+from fullmatch.training.schedule import learning_rate
+from fullmatch.training.state import TrainState
+from fullmatch.training.step import Loss, TrainingStep, autocast
+from fullmatch.training.trainer import Record, Trainer
+
+EVALUATION_BATCH = 500
+
+
+def load_source(config: ExperimentConfig) -> Source:
+    root = Path(config.data.root) if config.data.root else None
+    return data.load(config.data.name, root=root, size=config.data.size)
+
+
+def split_of(config: ExperimentConfig, source: Source) -> Split | None:
+    """The labels a run may see: a file, a draw by seed, or, for own pictures, all there are."""
+    if config.data.split:
+        return Split.load(Path(config.data.split))
+    if not source.benchmark and config.data.labels is None:
+        return None
+    seed = config.seed if config.data.split_seed is None else config.data.split_seed
+    known = int((source.labels >= 0).sum())
+    count = known if config.data.labels is None else config.data.labels
+    return data.draw(source.labels, count, seed, source.num_classes, source.name)
+
+
+class Run:
+    """One training run in its folder: `records` trains, logs and saves; then `result` is there."""
+
+    def __init__(
+        self, folder: RunFolder, config: ExperimentConfig, dataset: SemiDataset, split: Split | None
+    ) -> None:
+        self.folder, self.config, self.dataset, self.split = folder, config, dataset, split
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.notes: list[str] = list(dataset.notes)
+        self.facts: dict[str, Any] = {}  # of the checkpoint this run continues
+        with borrowed(self.device):
+            torch.manual_seed(config.seed)
+            self.build()
+
+    def build(self) -> None:
+        config, device, training = self.config, self.device, self.config.training
+        if training.threads:
+            torch.set_num_threads(training.threads)
+        if device.type == "cuda":
+            torch.backends.cudnn.benchmark = not training.deterministic
+            torch.use_deterministic_algorithms(training.deterministic)
+            torch.set_float32_matmul_precision("high")
+        self.augment = Augmenter(self.dataset.appearance, config.data.strong).to(device)
+        image = self.view_shape()
+        student = network(
+            config.model.name,
+            self.dataset.num_classes,
+            image,
+            pretrained=config.model.pretrained,
+            norm_momentum=config.model.norm_momentum,
+        )
+        feature_map = shape_of_map(student, image)
+        self.task = task = Task(
+            num_classes=self.dataset.num_classes,
+            num_labeled=len(self.dataset.labeled),
+            num_unlabeled=len(self.dataset.unlabeled),
+            class_prior=self.dataset.class_prior,
+            image=image,
+            features=feature_map[0],
+            feature_map=feature_map,
+        )
+        algorithm = config.algorithm.build(task)
+        algorithm.weak_gradient = training.weak_gradient
+        self.state = TrainState(
+            student,
+            algorithm,
+            weight_decay=config.optimizer.weight_decay,
+            momentum=config.optimizer.momentum,
+            nesterov=config.optimizer.nesterov,
+            device=device,
+        )
+        ratio = config.algorithm.ratio if training.ratio is None else training.ratio
+        feed = feed_of(
+            self.dataset, batch=training.batch, ratio=ratio, seed=config.seed, device=device
+        )
+        self.notes += feed.notes
+        execution = chosen_execution(training.execution, device)
+        precision = chosen_precision(training.precision, device)
+        self.bf16 = precision == "bf16"
+        self.notes.append(f"runs on {device_name(device)}: {execution}, {precision}")
+        loss: Callable[..., Any] = Loss(
+            self.augment, self.state.student, self.state.teacher, self.state.algorithm
+        )
+        if execution != "eager":
+            loss = torch.compile(loss, dynamic=False)
+        step: Callable[[], None] = TrainingStep(
+            self.state,
+            feed,
+            loss,
+            ema=training.ema,
+            clip=config.optimizer.clip,
+            bf16=self.bf16,
+        )
+        if execution == "graph":
+            step = Recorded(step)
+        self.trainer = Trainer(
+            self.state,
+            feed,
+            step,
+            rate=lambda at: learning_rate(
+                at,
+                training.steps,
+                base=config.optimizer.rate,
+                cosine=config.optimizer.cosine,
+            ),
+            total=training.steps,
+            seed=config.seed,
+            log_every=training.log_every,
+            evaluate_every=training.evaluate_every,
+            # A benchmark's test images are looked at during training, and numbers chosen on them
+            # are marked; somebody's own test pictures are read once, when all is done.
+            evaluate=self.evaluate if self.dataset.benchmark else None,
+        )
+
+    def view_shape(self) -> tuple[int, int, int]:
+        channels, height, width = self.dataset.images.shape
+        crop = self.dataset.appearance.crop
+        return (channels, crop, crop) if crop else (channels, height, width)
+
+    # What a run does
+
+    def records(self) -> Iterator[Record]:
+        """Train to the end, logging every record and saving in between."""
+        training = self.config.training
+        with self.folder.locked():
+            if not self.facts:
+                self.save()  # so that a run killed at once can be resumed too
+            for record in self.trainer.run(until=training.steps):
+                if not record.paused:
+                    self.log(record)
+                saved = record.step % training.checkpoint_every == 0
+                if saved or record.paused or record.step == training.steps:
+                    self.save()
+                yield record
+                if record.paused:
+                    return
+            self.finish()
+
+    def log(self, record: Record) -> None:
+        """Append to metrics.jsonl; a loss that is no number stops the run."""
+        evaluation = {name: found.summary() for name, found in record.evaluation.items()}
+        line: dict[str, Any] = {"step": record.step, **record.metrics}
+        if evaluation:
+            line["evaluation"] = evaluation
+        self.folder.append(line | {"seconds": round(self.seconds + record.seconds, 3)})
+        loss = record.metrics.get("loss", 0.0)
+        if loss != loss or loss in (float("inf"), float("-inf")):
+            raise UserError(
+                f"the loss is no longer a number at step {record.step}: lower the rate, such as "
+                f"--set optimizer.rate={self.config.optimizer.rate / 3:.4g}, and train again"
+            )
+
+    def save(self) -> None:
+        state = self.state
+        facts = {
+            "config": fingerprint(self.table()),
+            "metrics": state.totals.names,
+            "metrics_size": self.folder.metrics_size(),
+            "seconds": self.seconds + self.trainer.seconds,
+            "threads": torch.get_num_threads(),
+            "versions": versions(),
+        }
+        checkpoint.save(self.folder.checkpoints, state.step, state.state_dict(), facts)
+
+    @property
+    def seconds(self) -> float:
+        """Of training before this process."""
+        return float(self.facts.get("seconds", 0.0))
+
+    def table(self) -> dict[str, Any]:
+        return config_table(self.config, name_of)
+
+    # How good it is
+
+    def predict(self, who: str, images: data.ImageStore) -> Tensor:
+        classifier = self.classifier(who).eval()
+        with autocast(self.device, self.bf16):
+            return probabilities(classifier, images, batch=EVALUATION_BATCH, device=self.device)
+
+    def classifier(self, who: str) -> Classifier:
+        state = self.state
+        student = who == "student"
+        return Classifier(
+            state.student if student else state.teacher,
+            state.algorithm if student else state.teacher_algorithm(),
+            self.augment,
+            classes=self.dataset.classes,
+            image=self.dataset.images.shape,
+        )
+
+    def evaluate(self) -> dict[str, Scores]:
+        assert self.dataset.test is not None and self.dataset.test_labels is not None
+        store = self.test_store()
+        return {
+            who: scores(self.predict(who, store), self.dataset.test_labels)
+            for who in ("student", "teacher")
+        }
+
+    def test_store(self) -> data.ImageStore:
+        """The test images, on the device if they are tensors; moved there once."""
+        if not hasattr(self, "_test"):
+            test = self.dataset.test
+            self._test = test.to(self.device) if isinstance(test, data.TensorStore) else test
+        return self._test  # type: ignore[return-value]
+
+    def finish(self) -> None:
+        """Write the model and the result."""
+        from safetensors.torch import save_file
+
+        self.classifier("teacher").save(
+            self.folder.model,
+            model=self.config.model.name,
+            spec=self.table()["algorithm"],
+            task=self.task,
+        )
+        self.result: dict[str, Any] = {
+            "algorithm": self.table()["algorithm"],
+            "data": self.dataset.name,
+            "labels": len(self.dataset.labeled),
+            "unlabeled": len(self.dataset.unlabeled),
+            "classes": list(self.dataset.classes),
+            "seed": self.config.seed,
+            "steps": self.config.training.steps,
+            "split": self.split.hash if self.split else None,
+            "config": fingerprint(self.table()),
+            "notes": self.notes,
+            "seconds": round(self.seconds + self.trainer.seconds, 2),
+            "device": device_name(self.device),
+            "versions": versions(),
+        }
+        if self.dataset.test is not None and self.dataset.test_labels is not None:
+            probs = self.predict("teacher", self.test_store()).float().cpu().contiguous()
+            save_file(
+                {"probabilities": probs, "labels": self.dataset.test_labels.clone()},
+                self.folder.predictions,
+            )
+            found = {who: found.as_dict() for who, found in self.evaluate().items()}
+            self.result |= summary(found, self.folder.records(), self.dataset.benchmark)
+        self.folder.write(self.folder.result, json.dumps(self.result, indent=1) + "\n")
+
+
+def start(config: ExperimentConfig, folder: RunFolder, source: Source | None = None) -> Run:
+    """A new run in a folder that was made for it."""
+    source = load_source(config) if source is None else source
+    split = split_of(config, source)
+    run = Run(folder, config, SemiDataset.of(source, split), split)
+    if split is not None:
+        split.save(folder.split)
+    folder.write(folder.config, tomli_w.dumps(run.table()))
+    return run
+
+
+def resume(folder: RunFolder, source: Source | None = None) -> Run:
+    """A run continued from its newest whole checkpoint; says which, and what it passed over."""
+    config = experiment_config(read_toml(folder.config), spec_of)
+    damaged: list[str] = []
+    for place in checkpoint.newest_first(folder.checkpoints):
+        try:
+            tensors, facts = checkpoint.load(place)
+        except checkpoint.Damaged as error:
+            damaged.append(f"{place.name} is damaged ({error}): going back to the one before")
+            continue
+        torch.set_num_threads(facts["threads"])
+        source = load_source(config) if source is None else source
+        split = Split.load(folder.split) if folder.split.exists() else None
+        run = Run(folder, config, SemiDataset.of(source, split), split)
+        if facts["config"] != fingerprint(run.table()):
+            raise UserError(
+                f"{folder.config} was changed since {place.name} was saved; put the old settings "
+                "back, or start a new run with: fullmatch train --config"
+            )
+        try:
+            run.state.load_state_dict(tensors, step=facts["step"], metrics=facts["metrics"])
+        except ValueError as error:
+            raise UserError(f"{place} does not belong to this run: {error}") from None
+        run.facts = facts
+        run.notes += [*damaged, f"resumed at step {facts['step']}"]
+        folder.cut_metrics(facts["metrics_size"])
+        return run
+    raise UserError(
+        f"{folder.path} has no whole checkpoint ({'; '.join(damaged) or 'none was saved'}); "
+        f"start again with: fullmatch train --config {folder.config} --out NEW"
+    )
+
+
+def device_name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"CPU ({torch.get_num_threads()} threads)"
+
+
+def versions() -> dict[str, str]:
+    return {
+        "fullmatch": fullmatch.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }

@@ -1,0 +1,98 @@
+"""Settings by data set: the paper's grid, computed, and what suits everything else."""
+
+from dataclasses import replace
+from typing import Any
+
+from fullmatch.algorithms import algorithm as spec_of
+from fullmatch.config import (
+    DataConfig,
+    ExperimentConfig,
+    ModelConfig,
+    OptimizerConfig,
+    TrainingConfig,
+)
+
+BUDGETS = {"paper": 2**20, "fast": 2**16}
+LABELS = {  # the label counts of the paper's tables, the first being the default
+    "cifar10": (40, 250, 4000),
+    "cifar100": (400, 2500, 10000),
+    "svhn": (40, 1000),
+    "svhn-noextra": (40, 1000),
+    "stl10": (1000,),
+    "imagenet": (100_000,),
+    "fashion-mnist": (40, 250),
+    "digits": (40,),
+}
+MODELS = {"cifar100": "wrn-28-8", "stl10": "wrn-37-2", "imagenet": "resnet50"}
+DECAY = {"cifar100": 1e-3, "imagenet": 3e-4}
+
+
+def paper(
+    dataset: str, labels: int | None = None, algorithm: str = "fullmatch", *, budget: str = "paper"
+) -> ExperimentConfig:
+    """The published setting of a data set: network, weight decay, batch, schedule, steps."""
+    spec = spec_of(algorithm)
+    return ExperimentConfig(
+        data=DataConfig(name=dataset, labels=labels or LABELS[dataset][0]),
+        algorithm=spec,
+        model=ModelConfig(name=MODELS.get(dataset, "wrn-28-2")),
+        optimizer=with_recipe(OptimizerConfig(weight_decay=DECAY.get(dataset, 5e-4)), spec),
+        training=TrainingConfig(
+            steps=BUDGETS[budget], batch=32 if dataset == "imagenet" else 64, ratio=spec.ratio
+        ),
+    )
+
+
+def digits(labels: int | None = None, algorithm: str = "fullmatch") -> ExperimentConfig:
+    """The embedded data set: 8x8 pictures, a small network, and a run of under a minute."""
+    spec = spec_of(algorithm)
+    return ExperimentConfig(
+        data=DataConfig(name="digits", labels=labels or 40),
+        algorithm=spec,
+        model=ModelConfig(name="wrn-10-1", norm_momentum=0.01),
+        optimizer=with_recipe(OptimizerConfig(), spec),
+        training=TrainingConfig(
+            steps=1500,
+            batch=40,
+            ratio=spec.ratio,
+            ema=0.99,
+            evaluate_every=50,
+            log_every=25,
+            checkpoint_every=250,
+        ),
+    )
+
+
+def default(data: str, labels: int | None, algorithm: str) -> ExperimentConfig:
+    """What `fullmatch train` starts from when nothing else is said."""
+    if data == "digits":
+        return digits(labels, algorithm)
+    if data in LABELS:
+        return paper(data, labels, algorithm)
+    return own_pictures(data, algorithm)
+
+
+def own_pictures(path: str, algorithm: str) -> ExperimentConfig:
+    """A folder, CSV or NPZ of somebody's own."""
+    spec = spec_of(algorithm)
+    return ExperimentConfig(
+        data=DataConfig(name=path),
+        algorithm=spec,
+        model=ModelConfig(name="wrn-16-2", norm_momentum=0.01),
+        optimizer=with_recipe(OptimizerConfig(), spec),
+        training=TrainingConfig(
+            steps=2000,
+            batch=32,
+            ratio=spec.ratio,
+            ema=0.99,
+            evaluate_every=200,
+            log_every=20,
+            checkpoint_every=200,
+        ),
+    )
+
+
+def with_recipe(optimizer: OptimizerConfig, spec: Any) -> OptimizerConfig:
+    """The optimizer settings that a method was published with, over the common ones."""
+    recipe: dict[str, float] = dict(getattr(spec, "recipe", {}))
+    return replace(optimizer, **recipe)  # type: ignore[arg-type]

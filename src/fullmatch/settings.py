@@ -1,0 +1,76 @@
+"""From flags, files and presets to one resolved config."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from fullmatch import presets
+from fullmatch.algorithms import algorithm as spec_of
+from fullmatch.algorithms import name_of
+from fullmatch.config import (
+    ExperimentConfig,
+    config_table,
+    experiment_config,
+    merged,
+    overrides,
+    read_toml,
+)
+from fullmatch.runfolder import RunFolder
+
+
+def resolve(
+    *,
+    file: Path | None = None,
+    data: str | None = None,
+    algorithm: str | None = None,
+    labels: int | None = None,
+    steps: int | None = None,
+    seed: int | None = None,
+    baseline: bool | None = None,
+    assignments: Iterable[str] = (),
+) -> ExperimentConfig:
+    """Preset, then file, then flags, then `--set`: the later wins."""
+    flags: dict[str, Any] = {
+        "data": {"name": data, "labels": labels},
+        "algorithm": {"name": algorithm},
+        "training": {"steps": steps},
+        "seed": seed,
+        "baseline": baseline,
+    }
+    table = read_toml(file) if file else {}
+    table = merged(merged(table, without_none(flags)), overrides(assignments))
+    name = str(section(table, "algorithm").get("name", "fullmatch"))
+    preset = presets.default(
+        str(section(table, "data").get("name", "digits")),
+        int(asked) if (asked := str(section(table, "data").get("labels"))).isdigit() else None,
+        name,
+    )
+    base = config_table(preset, name_of)
+    base["algorithm"]["name"] = name
+    if file is not None:
+        # A file that names its algorithm's fields means just those, so the preset's give way.
+        base["algorithm"] = {"name": name}
+    return experiment_config(merged(base, table), spec_of)
+
+
+def config_of(folder: RunFolder) -> ExperimentConfig:
+    return experiment_config(read_toml(folder.config), spec_of)
+
+
+def display_name(spec: Any) -> str:
+    """The name people use: fullmatch rather than full-fixmatch."""
+    from fullmatch.algorithms import ALIASES
+
+    plain = name_of(spec)
+    name = f"full-{plain}" if getattr(spec, "full", None) is not None else plain
+    return next((alias for alias, target in ALIASES.items() if target == name), name)
+
+
+def section(table: dict[str, Any], name: str) -> dict[str, Any]:
+    found = table.get(name, {})
+    return found if isinstance(found, dict) else {}
+
+
+def without_none(table: dict[str, Any]) -> dict[str, Any]:
+    kept = {k: without_none(v) if isinstance(v, dict) else v for k, v in table.items()}
+    return {k: v for k, v in kept.items() if v is not None and v != {}}
