@@ -54,9 +54,10 @@ class Sampler:
 
 def permutations(size: int, epochs: range, seed: int, stream: int, device: torch.device) -> Tensor:
     """(epochs, size): one permutation an epoch, by sorting hashes, so that devices agree."""
+    start = torch.tensor(seed, device=device)
     epoch = torch.arange(epochs.start, epochs.stop, device=device)[:, None]
     item = torch.arange(size, device=device)[None, :]
-    key = scrambled(scrambled(scrambled(epoch + seed * 0x10001) + stream) + item)
+    key = scrambled(scrambled(scrambled(scrambled(start) + epoch) + stream) + item)
     return key.argsort(dim=1, stable=True)
 
 

@@ -1,0 +1,121 @@
+"""The user's own pictures: a folder per class, with unlabeled ones beside them."""
+
+import os
+import unicodedata
+from collections import Counter
+from pathlib import Path
+
+from fullmatch.data.dataset import Source, class_order
+from fullmatch.data.listing import Listing
+from fullmatch.data.pictures import EXTENSIONS
+from fullmatch.errors import UserError
+
+LABELED = frozenset(("labeled", "labelled"))
+UNLABELED = frozenset(("unlabeled", "unlabelled", "_unlabeled", "_unlabelled"))
+IGNORED = frozenset(("thumbs.db", "desktop.ini", "__macosx"))
+
+
+def from_folder(folder: Path, *, size: int | None = None) -> Source:
+    """A source from `labeled/<class>/*`, `unlabeled/**` and, where present, `test/<class>/*`.
+
+    Class folders may also lie directly in the folder, with one called `unlabeled` beside them.
+    """
+    parts = _subfolders(folder)
+    home = next((parts[name] for name in parts if name.casefold() in LABELED), folder)
+    test = next((parts[name] for name in parts if name.casefold() == "test"), None)
+    if home == folder and test is not None and not _subfolders(test):
+        test = None  # a class that happens to be called so: the test part is a folder of folders
+    members = _subfolders(home)
+    classes = {
+        name: path
+        for name, path in members.items()
+        if name.casefold() not in UNLABELED and path != test
+    }
+    beside = [*parts.items(), *members.items()]
+    heaps = dict.fromkeys(path for name, path in beside if name.casefold() in UNLABELED)
+
+    left_out = Counter[str]()
+    listing = Listing(
+        labeled=_by_class(classes, left_out),
+        unlabeled=[path for heap in heaps for path in picture_files(heap, left_out)],
+        test=_by_class(_subfolders(test), left_out) if test else [],
+    )
+    if not listing.labeled and not listing.unlabeled:
+        raise UserError(
+            f"no pictures in {folder}; expected labeled/<class>/*.jpg and unlabeled/*.jpg "
+            f"(or {', '.join(sorted(EXTENSIONS - {'.jpg'}))})"
+        )
+    held = {label for _, label in listing.labeled}
+    if empty := [name for name in class_order(classes) if name not in held]:
+        raise UserError(
+            f"no picture in {', '.join(str(classes[name]) for name in empty)}; give every class "
+            "at least one labeled picture, or remove the folder"
+        )
+    known = {home, test, *heaps}
+    if home != folder and (strange := [path.name for path in parts.values() if path not in known]):
+        listing.notes.append(f"left out, being none of labeled, unlabeled, test: {strange}")
+    for place in (home, test):
+        files = [path for path in place.iterdir() if path.is_file()] if place else []
+        if loose := sum(_is_picture(path.name) for path in files):
+            listing.notes.append(f"{loose} pictures directly in {place} have no class: left out")
+    if left_out:
+        kinds = ", ".join(f"{kind} ({count})" for kind, count in left_out.most_common(5))
+        listing.notes.append(f"{left_out.total()} files left out, no pictures by name: {kinds}")
+    return listing.source(folder.resolve().name or "pictures", size)
+
+
+def picture_files(folder: Path, left_out: Counter[str] | None = None) -> list[str]:
+    """Every picture below the folder, sorted; what is passed over is counted by its extension."""
+    found: list[str] = []
+    seen: set[str] = set()
+    for place, below, files in os.walk(folder, followlinks=True, onerror=_stop):
+        # Links may lead back up: each real folder is entered once.
+        real = os.path.realpath(place)
+        if real in seen:
+            below.clear()
+            continue
+        seen.add(real)
+        below[:] = sorted(name for name in below if not _is_hidden(name))
+        for name in sorted(files):
+            if _is_picture(name):
+                found.append(os.path.join(place, name))
+            elif left_out is not None and not _is_hidden(name):
+                left_out[_extension(name) or "no extension"] += 1
+    return found
+
+
+def _by_class(folders: dict[str, Path], left_out: Counter[str]) -> list[tuple[str, str]]:
+    return [
+        (path, name)
+        for name in class_order(folders)
+        for path in picture_files(folders[name], left_out)
+    ]
+
+
+def _subfolders(folder: Path) -> dict[str, Path]:
+    try:
+        paths = [path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name)]
+    except OSError as error:
+        raise _closed(error) from None
+    # Composed Unicode, since the same name is stored decomposed by some file systems.
+    return {unicodedata.normalize("NFC", path.name): path for path in sorted(paths)}
+
+
+def _is_picture(name: str) -> bool:
+    return _extension(name) in EXTENSIONS and not _is_hidden(name)
+
+
+def _extension(name: str) -> str:
+    return os.path.splitext(name)[1].lower()
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or name.lower() in IGNORED
+
+
+def _stop(error: OSError) -> None:
+    raise _closed(error)
+
+
+def _closed(error: OSError) -> UserError:
+    return UserError(f"cannot look into {error.filename}: {error.strerror}; check its permissions")
