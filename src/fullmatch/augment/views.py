@@ -1,0 +1,90 @@
+"""The views of an image that algorithms ask for by name: plain, weak and strong."""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from fullmatch.augment import geometry
+from fullmatch.augment.randaugment import RandAugment
+from fullmatch.core import Appearance
+
+Strong = Literal["torchssl", "released"]
+VIEWS = ("plain", "weak", "strong")
+
+
+class Augmenter(nn.Module):
+    """Turns stored images into normalised views; all its randomness is the device's own."""
+
+    mean: Tensor  # (C, 1, 1)
+    std: Tensor
+
+    def __init__(self, appearance: Appearance, strong: Strong = "torchssl") -> None:
+        super().__init__()
+        if strong not in get_args(Strong):
+            raise ValueError(f"strong: given {strong!r}, expected one of {get_args(Strong)}")
+        if len(appearance.mean) not in (1, 3) or len(appearance.mean) != len(appearance.std):
+            raise ValueError(
+                f"appearance: given {len(appearance.mean)} means and {len(appearance.std)} "
+                "deviations, expected 1 or 3 of each"
+            )
+        self.appearance = appearance
+        self.strong = strong
+        self.randaugment = (
+            RandAugment(count=3, probability=1.0, cutout=(0.0, 0.5), fill=(125, 123, 114))
+            if strong == "torchssl"
+            else RandAugment(count=2, probability=0.5, cutout=(0.5, 0.5), fill=(127, 127, 127))
+        )
+        for name, value in (("mean", appearance.mean), ("std", appearance.std)):
+            self.register_buffer(name, torch.tensor(value)[:, None, None], persistent=False)
+
+    def forward(self, images: Tensor, view: str) -> Tensor:
+        self._check(images)
+        if view == "plain":
+            return self.normalize(self._centre(images))
+        if view == "weak":
+            return self.normalize(self._shift(images))
+        if view == "strong" and self.strong == "torchssl":
+            return self.normalize(self._shift(self.randaugment(images)))
+        if view == "strong":
+            return self.normalize(self.randaugment(self._shift(images)))
+        raise ValueError(f"view: given {view!r}, expected one of {VIEWS}")
+
+    def normalize(self, images: Tensor) -> Tensor:
+        return (images / 255 - self.mean) / self.std
+
+    def _size(self, images: Tensor) -> tuple[int, int]:
+        side = self.appearance.crop
+        return (images.shape[2], images.shape[3]) if side is None else (side, side)
+
+    def _centre(self, images: Tensor) -> Tensor:
+        height, width = self._size(images)
+        top = round((images.shape[2] - height) / 2)
+        left = round((images.shape[3] - width) / 2)
+        return images[:, :, top : top + height, left : left + width]
+
+    def _shift(self, images: Tensor) -> Tensor:
+        """A random mirror image and a random window of each image."""
+        batch, device = len(images), images.device
+        (height, width), padding = self._size(images), self.appearance.padding
+        flip = torch.rand(batch, device=device) < 0.5 if self.appearance.flip else None
+        spare = 2 * padding + 1
+        top = torch.randint(images.shape[2] - height + spare, (batch,), device=device)
+        left = torch.randint(images.shape[3] - width + spare, (batch,), device=device)
+        # The released code pads with black; reflection is TorchSSL's.
+        reflected = self.strong == "torchssl"
+        return geometry.flip_crop(images, flip, top, left, (height, width), padding, reflected)
+
+    def _check(self, images: Tensor) -> None:
+        channels, padding = len(self.mean), self.appearance.padding
+        if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[1] != channels:
+            raise ValueError(
+                f"images: given {images.dtype} of shape {tuple(images.shape)}, "
+                f"expected uint8 of shape (batch, {channels}, height, width)"
+            )
+        side, least = min(images.shape[2:]), max(self.appearance.crop or 1, padding + 1)
+        if side < least:
+            raise ValueError(
+                f"images: given sides {tuple(images.shape[2:])}, expected at least {least} "
+                f"for padding {padding} and crop {self.appearance.crop}"
+            )

@@ -1,0 +1,57 @@
+"""Mixup blends each image with one partner, and stays closer to the image itself."""
+
+from typing import Any
+
+import pytest
+import torch
+from scipy import stats
+from torch.nn import functional as F
+
+from fullmatch.augment.mix import mixup
+
+
+def test_images_and_targets_share_one_weight() -> None:
+    torch.manual_seed(1)
+    images, targets = torch.rand(6, 3, 4, 4), F.one_hot(torch.arange(6)).float()
+    permutation = torch.tensor([1, 2, 3, 4, 5, 0])
+    mixed, mixed_targets = mixup(images, targets, 0.75, permutation)
+    weight = mixed_targets[0, 0]
+    assert 0.5 <= weight <= 1
+    torch.testing.assert_close(mixed, weight * images + (1 - weight) * images[permutation])
+    torch.testing.assert_close(mixed_targets.sum(dim=1), torch.ones(6))
+    torch.testing.assert_close(mixed_targets.diagonal(), weight.expand(6))
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.75, 16.0])
+def test_weight_is_the_larger_part_of_a_beta_draw(alpha: float) -> None:
+    torch.manual_seed(2)
+    targets = torch.eye(2)
+    swap = torch.tensor([1, 0])
+    weights = torch.stack([mixup(targets, targets, alpha, swap)[1][0, 0] for _ in range(2000)])
+
+    def cdf(weight: Any) -> Any:
+        return stats.beta.cdf(weight, alpha, alpha) - stats.beta.cdf(1 - weight, alpha, alpha)
+
+    assert stats.kstest(weights.double().numpy(), cdf).pvalue > 0.01
+
+
+def test_partners_are_a_random_permutation() -> None:
+    torch.manual_seed(3)
+    _, mixed = mixup(torch.rand(50, 1), torch.eye(50), 0.75)
+    torch.testing.assert_close(mixed.sum(dim=0), torch.ones(50))  # everyone is one's partner
+    assert (mixed.diagonal() < 1).sum() > 40
+
+
+def test_traces_as_one_graph() -> None:
+    images, targets = torch.rand(6, 3, 4, 4), torch.eye(6)
+    torch.manual_seed(4)
+    eager = mixup(images, targets, 0.75)
+    compiled: Any = torch.compile(mixup, fullgraph=True, backend="aot_eager")
+    torch.manual_seed(4)
+    for ours, expected in zip(compiled(images, targets, 0.75), eager, strict=True):
+        assert torch.equal(ours, expected)
+
+
+def test_alpha_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="alpha: given 0"):
+        mixup(torch.rand(2, 1), torch.eye(2), 0)

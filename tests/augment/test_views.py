@@ -1,0 +1,144 @@
+"""Views are what their names say, normalised, reproducible, and trace as one graph."""
+
+from typing import Any
+
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor, nn
+
+from fullmatch.augment.views import VIEWS, Augmenter, Strong
+from fullmatch.core import Appearance
+from tests.augment.pictures import PICTURES
+
+RGB = Appearance(mean=(0.4, 0.5, 0.6), std=(0.2, 0.25, 0.3))
+GREY = Appearance(mean=(0.3,), std=(0.2,), flip=False, padding=1)
+PIXELS = Appearance(mean=(0.0,), std=(1 / 255,))  # leaves pixel values as they are
+
+
+def numbered(batch: int, side: int) -> Tensor:
+    """Equal images in which every pixel has a value of its own."""
+    return (
+        torch.arange(side * side, dtype=torch.uint8).view(1, 1, side, side).repeat(batch, 1, 1, 1)
+    )
+
+
+def test_plain_view_is_the_normalised_image() -> None:
+    images = PICTURES["photographs-rgb"]()
+    mean, std = torch.tensor(RGB.mean), torch.tensor(RGB.std)
+    expected = (images.double() / 255 - mean.view(3, 1, 1)) / std.view(3, 1, 1)
+    view = Augmenter(RGB)(images, "plain")
+    assert view.dtype == torch.float32
+    torch.testing.assert_close(view.double(), expected, atol=1e-5, rtol=0)
+
+
+def test_plain_view_is_cropped_in_the_centre() -> None:
+    images = numbered(2, 14)
+    appearance = Appearance(mean=(0.0,), std=(1 / 255,), crop=8)
+    view = Augmenter(appearance)(images, "plain")
+    torch.testing.assert_close(view, images[:, :, 3:11, 3:11].float())
+
+
+@pytest.mark.parametrize("strong", ["torchssl", "released"])
+def test_weak_view_draws_every_flip_and_window_evenly(strong: Strong) -> None:
+    torch.manual_seed(1)
+    side, padding = 6, 2
+    appearance = Appearance(mean=(0.0,), std=(1 / 255,), padding=padding)
+    images = numbered(20_000, side)
+    mode = "reflect" if strong == "torchssl" else "constant"
+    windows = []
+    for source in (images[:1].float(), images[:1].float().flip(3)):
+        padded = nn.functional.pad(source, (padding,) * 4, mode)
+        windows.append(padded.unfold(2, side, 1).unfold(3, side, 1).reshape(-1, side * side))
+    candidates = torch.cat(windows)  # 2 flips x 5 x 5 offsets
+    views = Augmenter(appearance, strong)(images, "weak").round().flatten(1)
+    matches = (views[:, None] == candidates).all(dim=2)
+    assert (matches.sum(dim=1) == 1).all()
+    assert stats.chisquare(matches.sum(dim=0).numpy()).pvalue > 0.01
+
+
+def test_images_that_must_not_be_flipped_are_not() -> None:
+    images = numbered(200, 8)
+    appearance = Appearance(mean=(0.0,), std=(1 / 255,), flip=False, padding=0)
+    torch.testing.assert_close(Augmenter(appearance)(images, "weak"), images.float())
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("strong", ["torchssl", "released"])
+def test_crop_sets_the_size_of_every_view(view: str, strong: Strong) -> None:
+    images = torch.zeros(4, 3, 40, 36, dtype=torch.uint8)
+    appearance = Appearance(mean=RGB.mean, std=RGB.std, crop=28)
+    assert Augmenter(appearance, strong)(images, view).shape == (4, 3, 28, 28)
+
+
+@pytest.mark.parametrize(("strong", "side"), [("torchssl", 32), ("released", 24)])
+def test_order_of_randaugment_and_crop(strong: Strong, side: int) -> None:
+    class Recorder(nn.Module):
+        def forward(self, images: Tensor) -> Tensor:
+            self.seen = images
+            return torch.full_like(images, 7)
+
+    images = PICTURES["photographs-rgb"]()
+    augmenter = Augmenter(Appearance(mean=RGB.mean, std=RGB.std, crop=24), strong)
+    recorder = Recorder()
+    augmenter.randaugment = recorder  # type: ignore[assignment]
+    view = augmenter(images, "strong")
+    assert recorder.seen.shape == (len(images), 3, side, side)
+    torch.testing.assert_close(view, augmenter.normalize(torch.full_like(view, 7)))
+
+
+def test_strong_views_of_equal_images_differ() -> None:
+    images = PICTURES["photographs-rgb"]()[5:6].repeat(64, 1, 1, 1)
+    torch.manual_seed(2)
+    assert len(Augmenter(RGB)(images, "strong").unique(dim=0)) >= 62
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    ("strong", "pictures"), [("torchssl", "photographs-rgb"), ("released", "digits")]
+)
+def test_traces_as_one_graph_and_repeats(view: str, strong: Strong, pictures: str) -> None:
+    torch.compiler.reset()
+    images = PICTURES[pictures]()
+    augmenter = Augmenter(RGB if images.shape[1] == 3 else GREY, strong)
+    compiled: Any = torch.compile(augmenter, fullgraph=True, backend="aot_eager")
+    torch.manual_seed(3)
+    eager = augmenter(images, view)
+    torch.manual_seed(3)
+    assert torch.equal(augmenter(images, view), eager)
+    torch.manual_seed(3)
+    assert torch.equal(compiled(images, view), eager)
+    if view != "plain":
+        assert not torch.equal(compiled(images, view), eager)
+
+
+def test_holds_nothing_that_a_checkpoint_must_save() -> None:
+    assert Augmenter(RGB).state_dict() == {}
+    assert {"mean", "std"} <= {name for name, _ in Augmenter(RGB).named_buffers()}
+
+
+def test_unknown_names_are_answered_with_the_known_ones() -> None:
+    images = PICTURES["digits"]()
+    with pytest.raises(ValueError, match=r"'medium'.*'plain', 'weak', 'strong'"):
+        Augmenter(GREY)(images, "medium")
+    with pytest.raises(ValueError, match=r"'other'.*'torchssl', 'released'"):
+        Augmenter(GREY, "other")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        torch.zeros(2, 1, 8, 8),
+        torch.zeros(2, 3, 8, 8, dtype=torch.uint8),
+        torch.zeros(1, 8, 8, dtype=torch.uint8),
+        torch.zeros(2, 1, 8, 4, dtype=torch.uint8),  # too small for a padding of 4
+    ],
+)
+def test_wrong_images_are_refused(images: Tensor) -> None:
+    with pytest.raises(ValueError, match="images: given"):
+        Augmenter(PIXELS)(images, "weak")
+
+
+def test_wrong_appearance_is_refused() -> None:
+    with pytest.raises(ValueError, match="appearance: given 2 means"):
+        Augmenter(Appearance(mean=(0.1, 0.2), std=(0.1, 0.2)))
