@@ -1,5 +1,6 @@
 """From a config to a run folder: the only place where data, algorithm and training meet."""
 
+import hashlib
 import json
 import platform
 from collections.abc import Callable, Iterator
@@ -32,8 +33,13 @@ from fullmatch.results import summary
 from fullmatch.runfolder import RunFolder
 from fullmatch.training import checkpoint
 from fullmatch.training.evaluation import Scores, probabilities, scores
-from fullmatch.training.execution import Recorded, chosen_execution, chosen_precision
-from fullmatch.training.randomness import borrowed
+from fullmatch.training.execution import (
+    Recorded,
+    chosen_execution,
+    chosen_precision,
+    compiled,
+)
+from fullmatch.training.randomness import borrowed, seed_step
 from fullmatch.training.schedule import learning_rate
 from fullmatch.training.state import TrainState
 from fullmatch.training.step import Loss, TrainingStep, autocast
@@ -68,7 +74,9 @@ class Run:
         self.folder, self.config, self.dataset, self.split = folder, config, dataset, split
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.notes: list[str] = list(dataset.notes)
+        self.data_hash = hash_of(dataset)
         self.facts: dict[str, Any] = {}  # of the checkpoint this run continues
+        self.recovery: list[str] = []  # how it was continued; no part of the result
         with borrowed(self.device):
             torch.manual_seed(config.seed)
             self.build()
@@ -119,11 +127,9 @@ class Run:
         precision = chosen_precision(training.precision, device)
         self.bf16 = precision == "bf16"
         self.notes.append(f"runs on {device_name(device)}: {execution}, {precision}")
-        loss: Callable[..., Any] = Loss(
-            self.augment, self.state.student, self.state.teacher, self.state.algorithm
-        )
-        if execution != "eager":
-            loss = torch.compile(loss, dynamic=False)
+        # The module itself, uncompiled, for whoever wants to look at a part of the step.
+        self.loss = Loss(self.augment, self.state.student, self.state.teacher, algorithm)
+        loss = self.loss if execution == "eager" else compiled(self.loss)
         step: Callable[[], None] = TrainingStep(
             self.state,
             feed,
@@ -148,6 +154,7 @@ class Run:
             seed=config.seed,
             log_every=training.log_every,
             evaluate_every=training.evaluate_every,
+            checkpoint_every=training.checkpoint_every,
             # A benchmark's test images are looked at during training, and numbers chosen on them
             # are marked; somebody's own test pictures are read once, when all is done.
             evaluate=self.evaluate if self.dataset.benchmark else None,
@@ -167,7 +174,7 @@ class Run:
             if not self.facts:
                 self.save()  # so that a run killed at once can be resumed too
             for record in self.trainer.run(until=training.steps):
-                if not record.paused:
+                if record.metrics:
                     self.log(record)
                 saved = record.step % training.checkpoint_every == 0
                 if saved or record.paused or record.step == training.steps:
@@ -175,7 +182,10 @@ class Run:
                 yield record
                 if record.paused:
                     return
-            self.finish()
+            # Some predictions are drawn: the same at every end of this run, and only borrowed.
+            with borrowed(self.device), self.folder.writing():
+                seed_step(self.config.seed, training.steps, 0, self.device)
+                self.finish()
 
     def log(self, record: Record) -> None:
         """Append to metrics.jsonl; a loss that is no number stops the run."""
@@ -183,7 +193,8 @@ class Run:
         line: dict[str, Any] = {"step": record.step, **record.metrics}
         if evaluation:
             line["evaluation"] = evaluation
-        self.folder.append(line | {"seconds": round(self.seconds + record.seconds, 3)})
+        with self.folder.writing():
+            self.folder.append(line | {"seconds": round(self.seconds + record.seconds, 3)})
         loss = record.metrics.get("loss", 0.0)
         if loss != loss or loss in (float("inf"), float("-inf")):
             raise UserError(
@@ -195,13 +206,37 @@ class Run:
         state = self.state
         facts = {
             "config": fingerprint(self.table()),
+            "data": self.data_hash,
             "metrics": state.totals.names,
             "metrics_size": self.folder.metrics_size(),
             "seconds": self.seconds + self.trainer.seconds,
             "threads": torch.get_num_threads(),
             "versions": versions(),
         }
-        checkpoint.save(self.folder.checkpoints, state.step, state.state_dict(), facts)
+        with self.folder.writing():
+            checkpoint.save(self.folder.checkpoints, state.step, state.state_dict(), facts)
+
+    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        """Continue where a checkpoint was saved; refuses one of another run."""
+        at = f"the checkpoint of step {facts['step']}"
+        if facts["config"] != fingerprint(self.table()):
+            raise UserError(
+                f"{self.folder.config} is not what it was when {at} was saved; put the old "
+                f"settings back, or start anew: fullmatch train --config {self.folder.config} "
+                "--out NEW"
+            )
+        if facts["data"] != self.data_hash:
+            raise UserError(
+                f"the pictures or labels of {self.dataset.name} are not what they were when {at} "
+                "was saved; put them back, or start a new run"
+            )
+        try:
+            self.state.load_state_dict(tensors, step=facts["step"], metrics=facts["metrics"])
+        except ValueError as error:
+            raise UserError(f"{at} does not belong to {self.folder.path}: {error}") from None
+        self.facts = facts
+        self.recovery.append(f"resumed at step {facts['step']}")
+        self.folder.cut_metrics(facts["metrics_size"])
 
     @property
     def seconds(self) -> float:
@@ -281,47 +316,58 @@ class Run:
 
 
 def start(config: ExperimentConfig, folder: RunFolder, source: Source | None = None) -> Run:
-    """A new run in a folder that was made for it."""
+    """A new run; its folder is made last, so that a wrong setting leaves nothing behind."""
     source = load_source(config) if source is None else source
     split = split_of(config, source)
     run = Run(folder, config, SemiDataset.of(source, split), split)
-    if split is not None:
-        split.save(folder.split)
-    folder.write(folder.config, tomli_w.dumps(run.table()))
+    run.folder = folder = folder.make()
+    with folder.writing():
+        if split is not None:
+            split.save(folder.split)
+        folder.write(folder.config, tomli_w.dumps(run.table()))
     return run
 
 
 def resume(folder: RunFolder, source: Source | None = None) -> Run:
     """A run continued from its newest whole checkpoint; says which, and what it passed over."""
     config = experiment_config(read_toml(folder.config), spec_of)
+    with folder.locked():
+        state, damaged = newest(folder)
+        if state is not None:
+            torch.set_num_threads(state[1]["threads"])
+        source = load_source(config) if source is None else source
+        split = Split.load(folder.split) if folder.split.exists() else split_of(config, source)
+        run = Run(folder, config, SemiDataset.of(source, split), split)
+        run.recovery = damaged
+        if state is None:
+            run.recovery.append("it was stopped before anything was saved: starting at step 0")
+        else:
+            run.restore(*state)
+    return run
+
+
+def newest(folder: RunFolder) -> tuple[tuple[dict[str, Tensor], dict[str, Any]] | None, list[str]]:
+    """The newest whole checkpoint, None if none ever was; and what is wrong with newer ones."""
     damaged: list[str] = []
     for place in checkpoint.newest_first(folder.checkpoints):
         try:
-            tensors, facts = checkpoint.load(place)
+            return checkpoint.load(place), damaged
         except checkpoint.Damaged as error:
             damaged.append(f"{place.name} is damaged ({error}): going back to the one before")
-            continue
-        torch.set_num_threads(facts["threads"])
-        source = load_source(config) if source is None else source
-        split = Split.load(folder.split) if folder.split.exists() else None
-        run = Run(folder, config, SemiDataset.of(source, split), split)
-        if facts["config"] != fingerprint(run.table()):
-            raise UserError(
-                f"{folder.config} was changed since {place.name} was saved; put the old settings "
-                "back, or start a new run with: fullmatch train --config"
-            )
-        try:
-            run.state.load_state_dict(tensors, step=facts["step"], metrics=facts["metrics"])
-        except ValueError as error:
-            raise UserError(f"{place} does not belong to this run: {error}") from None
-        run.facts = facts
-        run.notes += [*damaged, f"resumed at step {facts['step']}"]
-        folder.cut_metrics(facts["metrics_size"])
-        return run
-    raise UserError(
-        f"{folder.path} has no whole checkpoint ({'; '.join(damaged) or 'none was saved'}); "
-        f"start again with: fullmatch train --config {folder.config} --out NEW"
-    )
+    if damaged or folder.metrics_size():
+        raise UserError(
+            f"{folder.path} has no whole checkpoint ({'; '.join(damaged) or 'all are gone'}); "
+            f"start again with: fullmatch train --config {folder.config} --out NEW"
+        )
+    return None, damaged
+
+
+def hash_of(dataset: SemiDataset) -> str:
+    """Changes with the labels, with which of them are used, and with the size of the pictures."""
+    found = hashlib.sha256(repr((dataset.classes, dataset.images.shape)).encode())
+    for part in (dataset.labels, dataset.labeled):
+        found.update(part.cpu().numpy().tobytes())
+    return found.hexdigest()[:16]
 
 
 def device_name(device: torch.device) -> str:
