@@ -1,4 +1,4 @@
-"""A trained classifier: network, algorithm and preprocessing, saved as one file that runs no code."""
+"""A trained classifier: network, algorithm and preprocessing, in one file that runs no code."""
 
 import json
 from dataclasses import asdict
@@ -65,7 +65,7 @@ class Classifier(nn.Module):
         try:
             with safe_open(path, framework="pt") as file:
                 about = json.loads(file.metadata()["fullmatch"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except (OSError, SafetensorError, KeyError, TypeError, ValueError):
             raise UserError(
                 f"{path} is missing, damaged, or no model of fullmatch; train one with: "
@@ -84,8 +84,7 @@ class Classifier(nn.Module):
             }
             algorithm = from_table(type(spec), named, "algorithm.").build(Task(**task))
         classifier = cls(body, algorithm, Augmenter(appearance), classes=classes, image=image)
-        wanted = set(classifier.state_dict()) & {n for n in tensors}
-        if wanted != set(tensors):
+        if classifier.state_dict().keys() != tensors.keys():
             raise UserError(f"{path} does not fit the model {about['model']!r} it names")
         classifier.load_state_dict(tensors)
         return classifier.to(memory_format=torch.channels_last).eval()

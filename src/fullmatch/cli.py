@@ -20,6 +20,7 @@ INTERRUPTED = 130
 app = App(
     name="fullmatch",
     version=fullmatch.__version__,
+    result_action="return_value",
     help="Semi-supervised image classification: a few labels, many pictures, one classifier.",
 )
 
@@ -77,18 +78,12 @@ def train(
         baseline=baseline,
         assignments=set_ or (),
     )
-    # Everything that can be wrong with the request is found before a folder is made.
-    from fullmatch.experiment import load_source, split_of
-
-    source = load_source(chosen)
-    split_of(chosen, source)
-    name = f"{source.name}-{settings.display_name(chosen.algorithm)}"
-    folder = RunFolder.create(out) if out else RunFolder.numbered(name)
-    run = start(chosen, folder, source)
+    name = f"{Path(chosen.data.name).resolve().stem}-{settings.display_name(chosen.algorithm)}"
+    run = start(chosen, RunFolder.planned(name, out))
     follow(run)
     if chosen.baseline:
-        follow_baseline(folder)
-    summarize(folder)
+        follow_baseline(run.folder)
+    summarize(run.folder)
 
 
 @app.command
@@ -153,7 +148,7 @@ def follow(run: "Run") -> None:
     """Train while drawing a bar; an interrupt saves and says how to go on."""
     from fullmatch.display import ProgressBar, say
 
-    for note in run.notes:
+    for note in (*run.notes, *run.recovery):
         say(note)
     with interrupts(run), ProgressBar(run) as bar:
         for record in run.records():
@@ -161,7 +156,7 @@ def follow(run: "Run") -> None:
             if record.paused:
                 bar.stop()
                 print(f"Stopped and saved at step {record.step}. Go on with:")
-                print(f"  fullmatch resume {run.folder.resume_path}")
+                print(f"  {run.folder.resume_command}")
                 raise SystemExit(INTERRUPTED)
 
 

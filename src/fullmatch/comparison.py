@@ -21,7 +21,7 @@ def baseline_of(folder: RunFolder, source: Source | None = None) -> experiment.R
     path = folder.path / FOLDER
     if (path / "result.json").exists():
         return None
-    if (path / "checkpoints").exists():
+    if (path / "config.toml").exists():
         return experiment.resume(RunFolder(path), source)
     config = config_of(folder)
     split = str(folder.split) if folder.split.exists() else None
@@ -31,8 +31,7 @@ def baseline_of(folder: RunFolder, source: Source | None = None) -> experiment.R
         baseline=False,
         data=replace(config.data, split=split),
     )
-    place = RunFolder(path) if path.exists() else RunFolder.create(path)
-    return experiment.start(alone, place, source)
+    return experiment.start(alone, RunFolder(path), source)
 
 
 def compare(folder: RunFolder) -> dict[str, Any] | None:

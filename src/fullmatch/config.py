@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -70,6 +71,35 @@ class ExperimentConfig:
     baseline: bool = False  # also train the same network on the labels alone, and compare
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        for where, (least, most) in RANGES.items():
+            value: Any = self
+            for name in where.split("."):
+                value = getattr(value, name)
+            if value is not None and not least <= value <= most:
+                limits = f"{least} or more" if most == math.inf else f"{least} to {most}"
+                raise UserError(f"{where} is {value}, expected {limits}")
+
+
+RANGES = {
+    "data.size": (1, math.inf),
+    "data.split_seed": (0, 2**63 - 1),
+    "model.norm_momentum": (0, 1),
+    "optimizer.rate": (0, math.inf),
+    "optimizer.momentum": (0, 1),
+    "optimizer.weight_decay": (0, math.inf),
+    "optimizer.clip": (0, math.inf),
+    "training.steps": (1, math.inf),
+    "training.batch": (1, math.inf),
+    "training.ratio": (1, math.inf),
+    "training.ema": (0, 1),
+    "training.evaluate_every": (1, math.inf),
+    "training.log_every": (1, math.inf),
+    "training.checkpoint_every": (1, math.inf),
+    "training.threads": (1, math.inf),
+    "seed": (0, 2**63 - 1),
+}
+
 
 class Text(str):
     """A value as typed on the command line: its type is decided by the field it goes to."""
@@ -89,8 +119,7 @@ def from_table(cls: type[T], table: Mapping[str, Any], where: str = "") -> T:
     known = {f.name for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     for key in table:
         if key not in known:
-            place = f"{where}{key}"
-            raise UserError(f"unknown setting {place!r}{did_you_mean(key, known)}")
+            raise UserError(f"unknown setting {where + key!r}{did_you_mean(key, known)}")
     return cls(**{key: typed(value, hints[key], where + key) for key, value in table.items()})
 
 
@@ -195,7 +224,7 @@ def experiment_config(
     spec = algorithm(str(named["name"]))
     fields = merged(to_table(spec), {k: v for k, v in named.items() if k != "name"})
     spec = from_table(type(spec), fields, "algorithm.")
-    return dataclasses.replace(from_table(ExperimentConfig, rest | {"algorithm": spec}))
+    return from_table(ExperimentConfig, rest | {"algorithm": spec})
 
 
 def config_table(config: ExperimentConfig, name: Callable[[Any], str]) -> Table:

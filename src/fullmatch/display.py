@@ -49,7 +49,6 @@ class ProgressBar:
             name, total=self.total, completed=run.state.step, words=""
         )
         self.name = name
-        self.seconds_before = 0.0
         self.started_at = run.state.step
 
     def __enter__(self) -> Self:
@@ -63,7 +62,7 @@ class ProgressBar:
         self.progress.stop()
 
     def show(self, record: "Record") -> None:
-        if record.paused:
+        if not record.metrics:
             return
         words = self.words(record)
         self.progress.update(self.task, completed=record.step, words=words)
@@ -85,6 +84,23 @@ class ProgressBar:
         if hasattr(self, "accuracy"):
             parts.append(self.accuracy)
         return "  ".join(parts)
+
+
+class Listing:
+    """Columns of plain text, as wide as their words, so that a listing can be piped and searched."""
+
+    def __init__(self, *headings: str) -> None:
+        self.rows = [headings]
+
+    def add(self, *cells: str) -> None:
+        self.rows.append(cells)
+
+    def show(self) -> None:
+        widths = [max(map(len, column)) for column in zip(*self.rows, strict=True)]
+        for number, row in enumerate(self.rows):
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            line = "  ".join(cells).rstrip()
+            console.print(line, style="" if number else "bold", markup=False, soft_wrap=True)
 
 
 def show_result(folder: RunFolder) -> None:
@@ -147,33 +163,38 @@ def show_scores(found: dict[str, Any]) -> None:
 def list_algorithms() -> None:
     from fullmatch.algorithms import ALGORITHMS, ALIASES, algorithm
 
-    table = Table("name", "paper", "year", "idea", "views", "memory", "full-")
+    listing = Listing("name", "paper", "year", "idea", "views", "memory", "full-")
     for name in ALGORITHMS:
         spec = algorithm(name)
         about, views = spec.about, spec.views
         year = str(about.year) if about.year else "-"
         full = "yes" if hasattr(spec, "with_full") else "-"
-        seen = "+".join(views.unlabeled) or "labeled only"
-        table.add_row(name, about.paper, year, about.idea, seen, about.memory, full)
-    console.print(table)
-    print("full-NAME adds the entropy meaning and adaptive negative losses. Aliases:")
-    print("  " + ", ".join(f"{alias} = {target}" for alias, target in ALIASES.items()))
+        seen = " + ".join(views.unlabeled) or "labeled only"
+        listing.add(name, about.paper, year, about.idea, seen, about.memory, full)
+    listing.show()
+    aliases = ", ".join(f"{alias} = {target}" for alias, target in ALIASES.items())
+    print(f"full-NAME adds the entropy meaning and adaptive negative losses; {aliases}.")
 
 
 def list_datasets() -> None:
-    from fullmatch.data import DATASETS
+    from fullmatch.data.catalog import DATASETS
 
-    table = Table("name", "description")
-    for name, entry in DATASETS.items():
-        table.add_row(name, str(entry))
-    console.print(table)
+    listing = Listing("name", "classes", "training", "test", "size", "files")
+    for name, facts in DATASETS.items():
+        channels, height, width = facts.shape
+        size = f"{height}x{width} {'grey' if channels == 1 else 'colour'}"
+        files = "embedded" if facts.embedded else "found" if facts.present() else "not here"
+        listing.add(
+            name, str(facts.num_classes), f"{facts.train:,}", f"{facts.test:,}", size, files
+        )
+    listing.show()
     print("Or your own pictures: a folder with labeled/CLASS/* and unlabeled/*, a CSV, an NPZ.")
 
 
 def list_models() -> None:
     from fullmatch.models import MODELS
 
-    table = Table("name", "what it is")
+    listing = Listing("name", "what it is")
     for name, words in MODELS.items():
-        table.add_row(name, words)
-    console.print(table)
+        listing.add(name, words)
+    listing.show()

@@ -3,10 +3,13 @@
 import fcntl
 import json
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from safetensors import SafetensorError
 
 from fullmatch.errors import UserError
 
@@ -14,10 +17,11 @@ from fullmatch.errors import UserError
 class RunFolder:
     """The files of one run."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, new: bool = False, numbered: bool = False) -> None:
+        self.path, self.new, self.numbered = path, new, numbered
         # A labels-only run is resumed through the run it belongs to.
-        self.resume_path = path.parent if path.name == "labels-only" else path
+        main = path.parent if path.name == "labels-only" else path
+        self.resume_command = f"fullmatch resume {shlex.quote(str(main))}"
         self.config = path / "config.toml"
         self.metrics = path / "metrics.jsonl"
         self.split = path / "split.json"
@@ -27,33 +31,30 @@ class RunFolder:
         self.result = path / "result.json"
 
     @classmethod
-    def create(cls, path: Path) -> "RunFolder":
-        try:
-            path.mkdir(parents=True)
-        except FileExistsError:
-            raise UserError(
-                f"{path} exists already, and a run never overwrites another; name a new folder "
-                f"with --out, or continue with: fullmatch resume {path}"
-            ) from None
-        except OSError as error:
-            raise UserError(
-                f"cannot make the run folder {path}: {error.strerror}; name another with --out"
-            ) from None
-        return cls(path)
+    def planned(cls, name: str, out: Path | None = None) -> "RunFolder":
+        """The folder of a new run, not made yet: `out`, or the next free number under runs/."""
+        if out is None:
+            return cls(Path("runs") / f"{name}-001", new=True, numbered=True)
+        if out.exists():
+            raise taken(out)
+        return cls(out, new=True)
 
-    @classmethod
-    def numbered(cls, name: str, parent: Path = Path("runs")) -> "RunFolder":
-        """runs/name-001, or the next number that is free."""
-        number = 1
+    def make(self) -> "RunFolder":
+        """The folder on disk; a numbered one takes the first number that is free by now."""
+        path = self.path
         while True:
-            path = parent / f"{name}-{number:03d}"
-            if not path.exists():
-                try:
-                    return cls.create(path)
-                except UserError:
-                    if not path.exists():  # not a race for the number: the parent cannot be used
-                        raise
-            number += 1
+            try:
+                path.mkdir(parents=True, exist_ok=not self.new)
+                return RunFolder(path)
+            except FileExistsError:
+                if not self.numbered:
+                    raise taken(path) from None
+                name, _, number = path.name.rpartition("-")
+                path = path.with_name(f"{name}-{int(number) + 1:03d}")
+            except OSError as error:
+                raise UserError(
+                    f"cannot make the run folder {path}: {error.strerror}; name another with --out"
+                ) from None
 
     @classmethod
     def existing(cls, path: Path) -> "RunFolder":
@@ -79,6 +80,18 @@ class RunFolder:
         finally:
             os.close(handle)
 
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """A full or vanished disk ends in one line that says how to go on."""
+        try:
+            yield
+        except (OSError, SafetensorError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise UserError(
+                f"cannot write to {self.path}: {reason}; mend that, then go on with: "
+                f"{self.resume_command}"
+            ) from None
+
     def append(self, record: dict[str, Any]) -> None:
         with self.metrics.open("a", encoding="utf-8") as log:
             log.write(json.dumps(record) + "\n")
@@ -102,3 +115,10 @@ class RunFolder:
         aside = path.with_name(f".{path.name}.{os.getpid()}")
         aside.write_text(text, encoding="utf-8")
         aside.replace(path)
+
+
+def taken(path: Path) -> UserError:
+    return UserError(
+        f"{path} exists already, and a run never overwrites another; name a new folder with "
+        f"--out, or continue with: {RunFolder(path).resume_command}"
+    )

@@ -38,6 +38,8 @@ def resolve(
         "baseline": baseline,
     }
     table = read_toml(file) if file else {}
+    if algorithm is not None:
+        table.pop("algorithm", None)  # its fields belong to the algorithm that the file names
     table = merged(merged(table, without_none(flags)), overrides(assignments))
     name = str(section(table, "algorithm").get("name", "fullmatch"))
     preset = presets.default(

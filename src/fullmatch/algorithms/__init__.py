@@ -3,20 +3,28 @@
 from typing import Any
 
 from fullmatch.algorithms.about import About
+from fullmatch.algorithms.alphamatch import AlphaMatch
+from fullmatch.algorithms.comatch import CoMatch
+from fullmatch.algorithms.crmatch import CRMatch
 from fullmatch.algorithms.dash import Dash
+from fullmatch.algorithms.doublematch import DoubleMatch
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.flexmatch import FlexMatch
 from fullmatch.algorithms.freematch import FreeMatch
 from fullmatch.algorithms.full import Full, Fullable, full
 from fullmatch.algorithms.mean_teacher import MeanTeacher
 from fullmatch.algorithms.mixmatch import MixMatch
+from fullmatch.algorithms.npmatch import NPMatch
 from fullmatch.algorithms.ns3l import NS3L
 from fullmatch.algorithms.pi_model import PiModel
 from fullmatch.algorithms.pseudo_label import PseudoLabel
 from fullmatch.algorithms.remixmatch import ReMixMatch
+from fullmatch.algorithms.semco import SemCo
+from fullmatch.algorithms.simmatch import SimMatch
 from fullmatch.algorithms.softmatch import SoftMatch
 from fullmatch.algorithms.supervised import Supervised
 from fullmatch.algorithms.uda import UDA
+from fullmatch.algorithms.ups import UPS
 from fullmatch.algorithms.vat import VAT
 from fullmatch.errors import UserError, did_you_mean
 
@@ -25,9 +33,14 @@ __all__ = [
     "ALIASES",
     "NS3L",
     "UDA",
+    "UPS",
     "VAT",
     "About",
+    "AlphaMatch",
+    "CRMatch",
+    "CoMatch",
     "Dash",
+    "DoubleMatch",
     "FixMatch",
     "FlexMatch",
     "FreeMatch",
@@ -35,9 +48,12 @@ __all__ = [
     "Fullable",
     "MeanTeacher",
     "MixMatch",
+    "NPMatch",
     "PiModel",
     "PseudoLabel",
     "ReMixMatch",
+    "SemCo",
+    "SimMatch",
     "SoftMatch",
     "Supervised",
     "algorithm",
@@ -59,6 +75,14 @@ ALGORITHMS: dict[str, type[Any]] = {
     "dash": Dash,
     "freematch": FreeMatch,
     "softmatch": SoftMatch,
+    "ups": UPS,
+    "semco": SemCo,
+    "alphamatch": AlphaMatch,
+    "comatch": CoMatch,
+    "simmatch": SimMatch,
+    "crmatch": CRMatch,
+    "npmatch": NPMatch,
+    "doublematch": DoubleMatch,
     "ns3l": NS3L,
 }
 ALIASES = {"fullmatch": "full-fixmatch", "fullflex": "full-flexmatch"}
@@ -70,7 +94,7 @@ def algorithm(name: str) -> Any:
     plain = canonical.removeprefix("full-")
     if plain not in ALGORITHMS:
         hint = did_you_mean(name, [*names(), *ALIASES])
-        raise UserError(f"unknown algorithm {name!r}{hint} See: fullmatch list algorithms")
+        raise UserError(f"unknown algorithm {name!r} (see: fullmatch list algorithms){hint}")
     spec = ALGORITHMS[plain]()
     return spec if canonical == plain else full(spec)
 

@@ -43,7 +43,7 @@ class CurriculumThreshold(nn.Module):
         return weight
 
     def remember(self, index: Tensor, label: Tensor, confident: Tensor) -> None:
-        """Write this batch's sure labels; no image stands twice in a batch, so order is no matter."""
+        """Write this batch's sure labels; no image stands twice in it, so order is no matter."""
         index = distributed.gather(index)
         label, confident = distributed.gather(label), distributed.gather(confident)
         self.last_confident[index] = torch.where(confident, label, self.last_confident[index])

@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 KEPT = 2
+FORMAT = 1  # raised when what a checkpoint holds changes
 TENSORS, FACTS = "state.safetensors", "state.json"
 
 
@@ -25,17 +26,25 @@ def save(folder: Path, step: int, state: dict[str, Tensor], facts: dict[str, Any
     folder.mkdir(exist_ok=True)
     place = folder / f"step-{step:09d}"
     if place.exists():
-        return place  # a state is a function of its step: the same checkpoint is there already
+        try:
+            load(place)
+            return place  # a state is a function of its step: this is it already
+        except Damaged:
+            shutil.rmtree(place)
     aside = folder / f".step-{step:09d}.{os.getpid()}"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
-    save_file(state, aside / TENSORS)
-    digest = hashlib.sha256((aside / TENSORS).read_bytes()).hexdigest()
-    text = json.dumps({"step": step, "sha256": digest, **facts}, indent=1)
-    (aside / FACTS).write_text(text + "\n", encoding="utf-8")
-    for written in (aside / TENSORS, aside / FACTS, aside):
-        sync(written)
-    aside.rename(place)
+    try:
+        save_file(state, aside / TENSORS)
+        facts = {"format": FORMAT, "step": step, **facts}
+        text = json.dumps(facts | {"sha256": digest(aside / TENSORS, facts)}, indent=1)
+        (aside / FACTS).write_text(text + "\n", encoding="utf-8")
+        for written in (aside / TENSORS, aside / FACTS, aside):
+            sync(written)
+        aside.rename(place)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)  # a full disk needs the room
+        raise
     sync(folder)
     for old in [*folder.glob(".step-*"), *whole(folder)[:-KEPT]]:
         shutil.rmtree(old)
@@ -46,11 +55,22 @@ def load(place: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and facts of one checkpoint; `Damaged` if a single byte is not as written."""
     try:
         facts = json.loads((place / FACTS).read_text(encoding="utf-8"))
-        if hashlib.sha256((place / TENSORS).read_bytes()).hexdigest() != facts["sha256"]:
+        if facts.pop("sha256") != digest(place / TENSORS, facts):
             raise Damaged("its contents have changed")
+        if facts["format"] != FORMAT:
+            raise Damaged("another version of fullmatch saved it")
         return load_file(place / TENSORS), facts
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        raise Damaged(str(error) or type(error).__name__) from None
+    except OSError as error:
+        raise Damaged(f"{Path(str(error.filename)).name}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
+        raise Damaged(f"unreadable: {type(error).__name__}") from None
+
+
+def digest(tensors: Path, facts: dict[str, Any]) -> str:
+    """Of every byte that counts: the tensors and what is said of them."""
+    found = hashlib.sha256(tensors.read_bytes())
+    found.update(json.dumps(facts, sort_keys=True).encode())
+    return found.hexdigest()
 
 
 def newest_first(folder: Path) -> Iterator[Path]:

@@ -45,7 +45,6 @@ def compiled(module: nn.Module) -> Callable[..., Any]:
         "realize_reads_threshold": 16,
         "realize_opcount_threshold": 200,
         "realize_acc_reads_threshold": 32,
-        "realize_opusers_threshold": 20,
     }
     return torch.compile(module, fullgraph=True, dynamic=False, options=options)  # type: ignore[return-value]
 

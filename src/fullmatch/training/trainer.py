@@ -18,10 +18,10 @@ class Record:
     """What happened since the last record."""
 
     step: int  # steps done
-    metrics: dict[str, float] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)  # empty: nothing to log, only to save
     evaluation: dict[str, Scores] = field(default_factory=dict)  # of student and teacher
     seconds: float = 0.0  # of training since the run began or was resumed
-    paused: bool = False  # asked to stop between two records; nothing to log
+    paused: bool = False  # asked to stop; nothing more will come
 
 
 class Trainer:
@@ -38,11 +38,13 @@ class Trainer:
         seed: int,
         log_every: int,
         evaluate_every: int,
+        checkpoint_every: int,
         evaluate: Callable[[], dict[str, Scores]] | None = None,
     ) -> None:
         self.state, self.feed, self.advance = state, feed, advance
         self.rate, self.total, self.seed = rate, total, seed
         self.log_every, self.evaluate_every = log_every, evaluate_every
+        self.checkpoint_every = checkpoint_every
         self.evaluate = evaluate
         self.stop = False  # set by a signal handler; the loop pauses after the step at hand
         self.seconds = 0.0
@@ -77,7 +79,9 @@ class Trainer:
                 self.seconds += time.perf_counter() - started
                 scores = self.evaluate() if due and self.evaluate is not None else {}
                 return Record(state.step, metrics, scores, self.seconds)
+            if state.step % self.checkpoint_every == 0:
+                break
         if state.device.type == "cuda":
             torch.cuda.synchronize()
         self.seconds += time.perf_counter() - started
-        return Record(state.step, seconds=self.seconds, paused=True)
+        return Record(state.step, seconds=self.seconds, paused=self.stop)
