@@ -1,0 +1,44 @@
+"""The small change of a picture to which its prediction is most sensitive."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from .consistency import cross_entropy
+
+
+def unit(rows: Tensor) -> Tensor:
+    """Each row scaled to length 1 over all its dimensions; a row of zeros stays one."""
+    flat = rows.flatten(1)
+    tiny = torch.finfo(rows.dtype).tiny
+    # By the largest entry first: squares of a gradient near 1e-20 would vanish in float32.
+    flat = flat / flat.abs().amax(dim=1, keepdim=True).clamp(min=tiny)
+    length = flat.square().sum(dim=1, keepdim=True).sqrt()
+    return (flat / length.clamp(min=tiny)).view_as(rows)
+
+
+def adversarial_perturbation(
+    predict: Callable[[Tensor], Tensor],  # images -> logits
+    images: Tensor,
+    probs: Tensor,  # (B, C), what `predict` makes of the images as they are
+    *,
+    xi: float = 1e-6,
+    epsilon: float = 6.0,
+    iterations: int = 1,
+) -> Tensor:
+    """A perturbation of length epsilon per image, found by power iteration; without gradient.
+
+    `torch.func.grad` differentiates by the perturbation alone, so nothing reaches the
+    parameters, and it can be traced, which `torch.autograd.grad` cannot. It forbids `predict` to
+    write to buffers: give batch norms copies of theirs.
+    """
+
+    def divergence(perturbation: Tensor) -> Tensor:
+        return cross_entropy(predict(images + perturbation), probs)
+
+    with torch.no_grad():
+        direction = torch.randn_like(images)
+        for _ in range(iterations):
+            direction = torch.func.grad(divergence)(xi * unit(direction))
+        return epsilon * unit(direction)

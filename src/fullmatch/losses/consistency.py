@@ -1,0 +1,74 @@
+"""The losses that pull two predictions together, and the sharpening of the one that leads."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from .precision import widened
+
+
+def cross_entropy(logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Weighted cross-entropy, averaged over all rows, those of weight 0 included.
+
+    `target` holds labels (N,) int64 or probabilities (N, C). A row of weight 0 adds exactly 0 to
+    the value and to every gradient, even where its logits or its target are not finite. An empty
+    batch gives 0.
+    """
+    _check(logits, target, weight)
+    logits = widened(logits)
+    if len(logits) == 0:
+        return logits.sum()
+    if target.ndim == 2:
+        target = target.to(logits.dtype)
+    if weight is None:
+        return F.cross_entropy(logits, target)
+    weight = weight.to(logits.dtype)
+    unused = (weight == 0).unsqueeze(1)
+    logits = logits.masked_fill(unused, 0)
+    if target.ndim == 2:
+        target = target.masked_fill(unused, 0)
+    return (F.cross_entropy(logits, target, reduction="none") * weight).mean()
+
+
+def squared_distance(probs_a: Tensor, probs_b: Tensor) -> Tensor:
+    """Squared difference, averaged over rows and classes."""
+    if probs_a.shape != probs_b.shape:
+        raise ValueError(
+            f"probs_b must have the shape of probs_a, {tuple(probs_a.shape)}; "
+            f"got {tuple(probs_b.shape)}"
+        )
+    return (widened(probs_a) - widened(probs_b)).square().sum() / max(probs_a.numel(), 1)
+
+
+def sharpen(probs: Tensor, temperature: float) -> Tensor:
+    """Probabilities to the power 1 / temperature, renormalised: below 1 it favours the largest."""
+    if not temperature > 0:
+        raise ValueError(f"temperature must be greater than 0; got {temperature}")
+    probs = widened(probs)
+    # Relative to the largest, so that a small temperature cannot make a whole row vanish.
+    powers = (probs / probs.amax(dim=-1, keepdim=True)).pow(1 / temperature)
+    return powers / powers.sum(dim=-1, keepdim=True)
+
+
+def entropy(logits: Tensor) -> Tensor:
+    """Mean entropy of the rows' predictions."""
+    log_p = widened(logits).log_softmax(dim=-1)
+    return -(log_p.exp() * log_p).sum() / max(len(logits), 1)
+
+
+def _check(logits: Tensor, target: Tensor, weight: Tensor | None) -> None:
+    if logits.ndim != 2 or not logits.is_floating_point():
+        raise ValueError(
+            "logits must be floating point of shape (N, C); "
+            f"got {logits.dtype} of shape {tuple(logits.shape)}"
+        )
+    rows = len(logits)
+    labels = target.dtype == torch.int64 and target.shape == (rows,)
+    soft = target.is_floating_point() and target.shape == logits.shape
+    if not labels and not soft:
+        raise ValueError(
+            f"target must be int64 labels of shape ({rows},) or probabilities of shape "
+            f"{tuple(logits.shape)}; got {target.dtype} of shape {tuple(target.shape)}"
+        )
+    if weight is not None and weight.shape != (rows,):
+        raise ValueError(f"weight must have shape ({rows},); got {tuple(weight.shape)}")

@@ -1,0 +1,32 @@
+"""Losses on embeddings: how alike rows are, and which rows ought to be alike."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from .precision import widened
+
+
+def inner_products(rows: Tensor, others: Tensor) -> Tensor:  # (N, d), (K, d) -> (N, K)
+    """Of every row with every other one; autocast would round them to three digits."""
+    with torch.autocast(rows.device.type, enabled=False):
+        return widened(rows) @ widened(others).T
+
+
+def cosine_distance(rows: Tensor, others: Tensor, weight: Tensor | None = None) -> Tensor:
+    """1 - cosine of each pair of rows, weighted, averaged over all rows."""
+    if rows.shape != others.shape:
+        raise ValueError(
+            f"others must have the shape of rows, {tuple(rows.shape)}; got {tuple(others.shape)}"
+        )
+    distance = 1 - F.cosine_similarity(widened(rows), widened(others), dim=1)
+    return (distance if weight is None else distance * weight).mean()
+
+
+def label_graph(probs: Tensor, cut: float) -> Tensor:  # (N, C) -> (N, N), rows sum to 1
+    """How likely two images share a class, 1 with itself; links weaker than `cut` are removed."""
+    links = inner_products(probs, probs)
+    itself = torch.eye(len(probs), dtype=torch.bool, device=probs.device)
+    links = links.masked_fill(itself, 1)
+    links = links.masked_fill(links < cut, 0)
+    return links / links.sum(dim=1, keepdim=True)

@@ -1,0 +1,61 @@
+"""Distances between distributions: Kullback-Leibler, the alpha family, and between Gaussians."""
+
+import torch
+from torch import Tensor
+
+from .precision import widened
+
+
+def kullback_leibler(logits: Tensor, probs: Tensor) -> Tensor:
+    """KL(probs, softmax(logits)) of the rows, averaged; a probability of 0 adds 0."""
+    if logits.shape != probs.shape:
+        raise ValueError(
+            f"probs must have the shape of logits, {tuple(logits.shape)}; got {tuple(probs.shape)}"
+        )
+    log_p, probs = widened(logits).log_softmax(dim=1), widened(probs)
+    return (torch.xlogy(probs, probs) - probs * log_p).sum() / max(len(probs), 1)
+
+
+def alpha_divergence(log_p: Tensor, log_r: Tensor, alpha: float) -> Tensor:
+    """Of the rows of p from those of r, averaged: (sum p^a r^(1-a) - 1) / (a (a - 1)).
+
+    Its limits at 1 and 0 are KL(p, r) and KL(r, p). Above 1 it weighs classes that r overlooks.
+    """
+    if log_p.shape != log_r.shape:
+        raise ValueError(
+            f"log_r must have the shape of log_p, {tuple(log_p.shape)}; got {tuple(log_r.shape)}"
+        )
+    log_p, log_r = widened(log_p), widened(log_r)
+    if alpha == 1:
+        return (log_p.exp() * (log_p - log_r)).sum(dim=-1).mean()
+    if alpha == 0:
+        return (log_r.exp() * (log_r - log_p)).sum(dim=-1).mean()
+    overlap = (alpha * log_p + (1 - alpha) * log_r).exp().sum(dim=-1)
+    return ((overlap - 1) / (alpha * (alpha - 1))).mean()
+
+
+def power_mean(log_probs: Tensor, order: float) -> Tensor:  # (J, N, C) -> (N, C) log-probabilities
+    """The distribution nearest to J others, in the sum of their alpha divergences of this order.
+
+    Order 1 is their mean, order 0 their geometric mean, renormalised.
+    """
+    log_probs = widened(log_probs)
+    if order == 0:
+        return log_probs.mean(dim=0).log_softmax(dim=-1)
+    return ((order * log_probs).logsumexp(dim=0) / order).log_softmax(dim=-1)
+
+
+def skewed_jensen_shannon(
+    mean_a: Tensor, variance_a: Tensor, mean_b: Tensor, variance_b: Tensor, skew: Tensor
+) -> Tensor:
+    """Between two diagonal Gaussians (D,), by way of their geometric mean; `skew` leans it to b.
+
+    0 where both are equal; summed over dimensions.
+    """
+    a, b = 1 - skew, skew
+    variance = 1 / (a / variance_a + b / variance_b)
+    mean = variance * (a * mean_a / variance_a + b * mean_b / variance_b)
+    spread = (a * variance_a + b * variance_b) / variance
+    volume = variance.log() - a * variance_a.log() - b * variance_b.log()
+    shift = (a * (mean - mean_a).square() + b * (mean - mean_b).square()) / variance
+    return 0.5 * torch.sum(spread + volume + shift - 1)

@@ -1,0 +1,34 @@
+"""FreeMatch's fairness, meant to keep predictions from crowding into a few classes."""
+
+import torch
+from torch import Tensor
+
+from .precision import widened
+
+
+def self_adaptive_fairness(
+    strong_logits: Tensor,  # (U, C)
+    weight: Tensor,  # (U,) 1 where selected, else 0
+    mean_probs: Tensor,  # (C,) running mean of the weak predictions
+    mean_labels: Tensor,  # (C,) running frequency of their largest class
+) -> Tensor:
+    """Minus the cross-entropy of the selected strong views' mean prediction with the running one.
+
+    Both means are divided by how often each class is the largest, and renormalised. As published,
+    minimising it makes the cross-entropy large. 0, with gradient 0, where nothing is selected.
+    """
+    probs = widened(strong_logits).softmax(dim=1)
+    selected = weight.to(probs.dtype)
+    count = selected.sum()
+    labels = torch.zeros_like(mean_labels, dtype=probs.dtype)
+    labels.scatter_add_(0, probs.argmax(dim=1), selected)
+    mean = (selected[:, None] * probs).sum(dim=0) / count.clamp(min=1)
+    wanted = _per_label(widened(mean_probs), widened(mean_labels))
+    found = _per_label(mean, labels / count.clamp(min=1))
+    return (wanted * (found + 1e-12).log()).sum() * (count > 0)
+
+
+def _per_label(probs: Tensor, labels: Tensor) -> Tensor:
+    """probs / labels, 0 for a class without labels, as a distribution."""
+    share = torch.where(labels > 0, probs / labels.where(labels > 0, 1.0), 0.0)
+    return share / share.sum().clamp(min=torch.finfo(share.dtype).tiny)

@@ -1,0 +1,103 @@
+"""Slow and obvious steps of the methods that mix pictures and targets."""
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fullmatch.augment.mix import mixup
+from fullmatch.core import Batch, Network
+from tests.reference.consistency import Memoryless, squared
+from tests.reference.rows import (
+    Row,
+    column_means,
+    cross_entropy,
+    follow,
+    logits_of,
+    mean,
+    normalised,
+    one_hot,
+    softmax,
+)
+
+
+def sharpened(probs: Row, temperature: float) -> Row:
+    return normalised([p ** (1 / temperature) for p in probs])
+
+
+def mixed(images: Tensor, targets: list[Row], alpha: float) -> tuple[Tensor, list[Row]]:
+    """As `mixup` would, but each picture by itself; the drawn blend is read off an identity."""
+    size = len(images)
+    _, blend = mixup(torch.zeros(size, 1), torch.eye(size), alpha)
+    pictures, rows = [], []
+    for weights in blend.tolist():
+        pictures.append(sum(w * image for w, image in zip(weights, images, strict=True)))
+        columns = zip(*targets, strict=True)
+        rows.append([sum(w * t for w, t in zip(weights, c, strict=True)) for c in columns])
+    return torch.stack(pictures), rows
+
+
+class MixMatch(Memoryless):
+    def __call__(self, student: Network, teacher: Network, batch: Batch, progress: float) -> float:
+        views = [logits_of(student, view)[0] for view in batch.unlabeled]
+        guesses = []
+        for logits in zip(*views, strict=True):
+            average = column_means([softmax(row) for row in logits])
+            guesses.append(sharpened(average, self.spec.temperature))
+        known = [one_hot(label, len(guesses[0])) for label in batch.labels.tolist()]
+        pictures = torch.cat([batch.labeled[0], *batch.unlabeled])
+        pictures, targets = mixed(pictures, known + guesses + guesses, self.spec.alpha)
+        probs = [softmax(row) for row in logits_of(student, pictures)[0]]
+        size = len(known)
+        losses = [cross_entropy(t, p) for t, p in zip(targets[:size], probs[:size], strict=True)]
+        distance = squared(probs[size:], targets[size:])
+        return mean(losses) + self.spec.coefficient * self.ramp(progress) * distance
+
+
+class ReMixMatch(Memoryless):
+    def __init__(self, spec: Any, algorithm: Any) -> None:
+        super().__init__(spec, algorithm)
+        self.turn = algorithm.turn
+        self.prior: Row = algorithm.class_prior.tolist()
+        self.average: Row | None = None
+
+    def memory(self) -> dict[str, Any]:
+        return {"predicted.mean": self.average, "predicted.started": True}
+
+    def __call__(self, student: Network, teacher: Network, batch: Batch, progress: float) -> float:
+        spec = self.spec
+        weak, strong, other = batch.unlabeled
+        probs = [softmax(row) for row in logits_of(student, weak)[0]]
+        now = column_means(probs)
+        self.average = now if self.average is None else follow(self.average, now, spec.momentum)
+        guesses = []
+        for row in probs:
+            scaled = [
+                p * (y + 1e-6) / (m + 1e-6)
+                for p, y, m in zip(row, self.prior, self.average, strict=True)
+            ]
+            guesses.append(sharpened(normalised(scaled), spec.temperature))
+        known = [one_hot(label, len(now)) for label in batch.labels.tolist()]
+        pictures = torch.cat([batch.labeled[0], strong, other, weak])
+        pictures, targets = mixed(pictures, known + guesses + guesses + guesses, spec.alpha)
+        found = [softmax(row) for row in logits_of(student, pictures)[0]]
+        losses = [cross_entropy(t, p) for t, p in zip(targets, found, strict=True)]
+        unmixed = [softmax(row) for row in logits_of(student, strong)[0]]
+        own = mean([cross_entropy(g, p) for g, p in zip(guesses, unmixed, strict=True)])
+        size = len(known)
+        unlabeled = spec.coefficient * mean(losses[size:]) + spec.unmixed * own
+        rotation = self.rotation(student, strong)
+        return mean(losses[:size]) + self.ramp(progress) * unlabeled + spec.rotation * rotation
+
+    def rotation(self, student: Network, images: Tensor) -> float:
+        turns = torch.randint(4, (len(images),)).tolist()
+        pairs = zip(images, turns, strict=True)
+        pictures = torch.stack([torch.rot90(image, turn, (1, 2)) for image, turn in pairs])
+        rows = self.turn(copy.deepcopy(student)(pictures).features).tolist()
+        return mean(
+            [
+                cross_entropy(one_hot(turn, 4), softmax(row))
+                for row, turn in zip(rows, turns, strict=True)
+            ]
+        )
