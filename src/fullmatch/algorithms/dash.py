@@ -1,0 +1,93 @@
+"""Dash (Xu et al., ICML 2021): select by the loss of the weak view, under a falling limit."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from fullmatch import distributed
+from fullmatch.algorithms.about import About
+from fullmatch.algorithms.fixmatch import FixMatch
+from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabeling, PseudoLabels, Step
+from fullmatch.core import Batch, Objective, Task
+from fullmatch.losses import cross_entropy
+
+RECENT = 100  # steps that the mean labeled loss looks back on
+
+
+class LossLimit(nn.Module):
+    """Labels whose loss on the weak view is at most rho; rho starts at the mean labeled loss."""
+
+    steps: Tensor  # () int64, so far
+    labeled_loss: Tensor  # () mean over the last steps of the warm-up
+    start: Tensor  # () progress when the warm-up ended
+
+    def __init__(self, spec: "Dash") -> None:
+        super().__init__()
+        self.spec = spec
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("labeled_loss", torch.zeros(()))
+        self.register_buffer("start", torch.zeros(()))
+
+    def rho(self, progress: Tensor) -> Tensor:
+        """The limit: a factor gamma lower after each stretch of training, down to rho_min."""
+        spec = self.spec
+        # The margin keeps rounding from ending a stretch one step late.
+        stretches = ((progress - self.start) / spec.every + 1e-4).floor()
+        return (spec.factor * spec.gamma**-stretches * self.labeled_loss).clamp(min=spec.rho_min)
+
+    def warm_up(self, passes: Passes, batch: Batch, progress: Tensor) -> Tensor:
+        """Whether this step still is warm-up; if so, its labeled loss joins the mean."""
+        short = progress < self.spec.longest_warmup
+        warming = (self.steps == 0) | ((self.steps < self.spec.warmup) & short)
+        loss = distributed.mean(cross_entropy(passes.labeled.logits, batch.labels))
+        share = (1 / (self.steps + 1)).clamp(min=1 / RECENT)
+        self.labeled_loss.lerp_(loss, share * warming)
+        self.start.copy_(torch.where(warming, progress, self.start))
+        self.steps.add_(1)
+        return warming
+
+    def forward(self, passes: Passes, batch: Batch, progress: Tensor) -> PseudoLabels:
+        warming = self.warm_up(passes, batch, progress)
+        logits = passes.weak.logits.detach().float()
+        probs = logits.softmax(dim=1)
+        label = probs.argmax(dim=1)
+        rho = self.rho(progress)
+        soft = (logits / self.spec.temperature).softmax(dim=1)
+        hard = F.one_hot(label, logits.shape[1]).float()
+        target = torch.where(rho > self.spec.rho_min, soft, hard)
+        loss = F.cross_entropy(logits, target, reduction="none")
+        return PseudoLabels(probs, label, target, ((loss <= rho) & ~warming).float())
+
+
+class DashLoss(PseudoLabeling):
+    def additions(self, step: Step) -> list[Objective]:
+        rho = self.labeler.rho(step.progress)  # type: ignore[operator]
+        return [*super().additions(step), Objective(torch.zeros_like(rho), {"rho": rho})]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dash(FixMatch):
+    """Warms up on the labels alone; full-dash learns its negatives even then."""
+
+    about: ClassVar[About] = About(
+        "Dash", 2021, "weak loss under a falling limit", "labeled loss of the warm-up"
+    )
+
+    threshold: ClassVar[float] = 0.0  # type: ignore[misc]  # no field: the limit takes its place
+    warmup: int = 2048  # steps
+    longest_warmup: float = 0.1  # share of the training at which a short run ends its warm-up
+    temperature: float = 0.5  # of the soft labels, until rho reaches rho_min; then they are hard
+    factor: float = 1.0001  # of the labeled loss, for the first limit
+    gamma: float = 1.27  # by which the limit falls
+    every: float = 10 / 1024  # share of the training between two falls
+    rho_min: float = 0.05  # a limit of 0.05 is a threshold of 0.951
+
+    def labeler(self, task: Task) -> LossLimit:
+        return LossLimit(self)
+
+    def build(self, task: Task) -> DashLoss:
+        family = super().build(task)
+        return DashLoss(family.labeler, family.extras, coefficient=self.coefficient)

@@ -1,0 +1,65 @@
+"""MixMatch (Berthelot et al., NeurIPS 2019): guess labels from two views, then mix everything."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from fullmatch.algorithms.about import About
+from fullmatch.algorithms.passes import apart, ramp
+from fullmatch.augment.mix import mixup
+from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
+from fullmatch.losses import cross_entropy, sharpen, squared_distance
+
+
+class MixMatchLoss(Algorithm):
+    """One pass over all mixed pictures; the passes that guess leave running statistics alone."""
+
+    def __init__(self, spec: "MixMatch", num_classes: int) -> None:
+        super().__init__()
+        self.spec, self.views, self.num_classes = spec, spec.views, num_classes
+
+    @torch.no_grad()
+    def guess(self, student: Network, views: tuple[Tensor, ...]) -> Tensor:  # (U, C)
+        """The mean of the views' predictions, sharpened after the mean and not before."""
+        probs = [apart(student, view).logits.float().softmax(dim=1) for view in views]
+        return sharpen(torch.stack(probs).mean(dim=0), self.spec.temperature)
+
+    def forward(
+        self, student: Network, teacher: Network, batch: Batch, progress: Tensor
+    ) -> Objective:
+        spec, size = self.spec, len(batch.labels)
+        guess = self.guess(student, batch.unlabeled)
+        known = F.one_hot(batch.labels, self.num_classes).float()
+        images, targets = mixup(
+            torch.cat([batch.labeled[0], *batch.unlabeled]),
+            torch.cat([known, *[guess] * len(batch.unlabeled)]),
+            spec.alpha,
+        )
+        logits = student(images).logits
+        supervised = cross_entropy(logits[:size], targets[:size])
+        consistency = squared_distance(logits[size:].float().softmax(dim=1), targets[size:])
+        scale = spec.coefficient * ramp(progress, spec.ramp)
+        return Objective(
+            supervised + scale * consistency,
+            {"supervised": supervised, "consistency": consistency},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixMatch:
+    """TorchSSL's settings; the paper has alpha 0.75 and a coefficient by data set (75 to 250)."""
+
+    about: ClassVar[About] = About("MixMatch", 2019, "guessed labels, mixed with real ones")
+    views: ClassVar[Views] = Views(unlabeled=("weak", "weak"))
+    ratio: ClassVar[int] = 1
+
+    alpha: float = 0.5  # of the beta distribution that the mixing weight is drawn from
+    temperature: float = 0.5  # of the guessed labels; lower is sharper
+    coefficient: float = 100.0  # of the squared distance, once the ramp is up
+    ramp: float = 0.4  # share of the training over which the coefficient rises
+
+    def build(self, task: Task) -> MixMatchLoss:
+        return MixMatchLoss(self, task.num_classes)

@@ -1,0 +1,51 @@
+"""NS3L (Chen et al., ICML 2020): teach at once all classes that a picture hardly shows."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import nn
+
+from fullmatch.algorithms.about import About
+from fullmatch.algorithms.pseudo_labeling import FixedThreshold, Labeler, PseudoLabeling, Step
+from fullmatch.core import Objective, Task, Views
+from fullmatch.losses import low_probability_negative
+
+
+class UnlikelyClasses(nn.Module):
+    """An extra loss for any host: classes unlikely in the weak view are ruled out in the strong."""
+
+    def __init__(self, threshold: float, coefficient: float) -> None:
+        super().__init__()
+        self.threshold, self.coefficient = threshold, coefficient
+
+    def forward(self, step: Step) -> Objective:
+        loss = low_probability_negative(
+            step.passes.strong[0].logits, step.pseudo.probs, self.threshold
+        )
+        negatives = (step.pseudo.probs < self.threshold).float().sum(dim=1).mean()
+        return Objective(
+            self.coefficient * loss, {"low_probability_negative": loss, "negatives": negatives}
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NS3L:
+    """FixMatch with the negative loss added; the paper adds it to VAT and MixMatch.
+
+    It is an alternative to adaptive negative learning, so there is no full-ns3l. For a host of
+    your own take `losses.low_probability_negative`, or `UnlikelyClasses` as an extra.
+    """
+
+    about: ClassVar[About] = About("NS3L", 2020, "rules out all unlikely classes together")
+    views: ClassVar[Views] = Views()
+    ratio: ClassVar[int] = 7
+
+    threshold: float = 0.95
+    coefficient: float = 1.0  # weight of the unlabeled loss
+    negative_threshold: float = 0.04  # classes less probable than this are negatives
+    negative_coefficient: float = 1.0
+
+    def build(self, task: Task) -> PseudoLabeling:
+        unlikely = UnlikelyClasses(self.negative_threshold, self.negative_coefficient)
+        labeler = Labeler(FixedThreshold(self.threshold))
+        return PseudoLabeling(labeler, (unlikely,), coefficient=self.coefficient)

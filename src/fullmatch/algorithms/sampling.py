@@ -1,0 +1,41 @@
+"""Predictions sampled several times, their mean, and the choice of images they are certain of."""
+
+import math
+
+from torch import Tensor
+
+from fullmatch.algorithms.flexmatch import CurriculumThreshold
+from fullmatch.core import Task
+from fullmatch.losses import cross_entropy
+
+
+def log_mean(samples: Tensor) -> Tensor:  # (S, B, C) logits -> (B, C)
+    """Logarithm of the samples' mean probabilities, which serves as logits of the mean."""
+    return samples.float().log_softmax(dim=2).logsumexp(dim=0) - math.log(len(samples))
+
+
+def entropies(probs: Tensor) -> Tensor:  # (B, C) -> (B,)
+    return -probs.xlogy(probs).sum(dim=1)
+
+
+def sampled_cross_entropy(samples: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Cross-entropy averaged over samples and rows."""
+    count = len(samples)
+    weight = None if weight is None else weight.repeat(count)
+    return cross_entropy(samples.flatten(0, 1), target.repeat(count), weight)
+
+
+class CertainCurriculum(CurriculumThreshold):
+    """FlexMatch's thresholds, among images whose prediction has a low enough entropy."""
+
+    def __init__(self, threshold: float, task: Task, *, warmup: bool, uncertainty: float) -> None:
+        super().__init__(threshold, task, warmup=warmup)
+        self.uncertainty = uncertainty
+
+    def select(self, probs: Tensor, index: Tensor, entropy: Tensor) -> Tensor:
+        """Like `forward`; images that are not certain count neither now nor in the curriculum."""
+        confidence, label = probs.max(dim=1)
+        certain = entropy <= self.uncertainty
+        weight = (confidence >= self.thresholds()[label]) & certain
+        self.remember(index, label, (confidence >= self.threshold) & certain)
+        return weight.float()

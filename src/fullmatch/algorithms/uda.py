@@ -1,0 +1,70 @@
+"""UDA (Xie et al., NeurIPS 2020): sharpened soft labels; easy labeled pictures wait their turn."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from fullmatch.algorithms.about import About
+from fullmatch.algorithms.fixmatch import FixMatch
+from fullmatch.algorithms.pseudo_labeling import Labeler, Passes, PseudoLabeling, PseudoLabels
+from fullmatch.core import Batch, Task
+from fullmatch.losses import cross_entropy
+
+Annealing = Literal["none", "linear", "exp", "log"]
+
+
+def signal_ceiling(progress: Tensor, num_classes: int, annealing: Annealing) -> Tensor:
+    """The confidence above which labeled pictures are left out: from 1 / C up to 1."""
+    if annealing == "linear":
+        share = progress
+    elif annealing == "exp":
+        share = torch.exp(5 * (progress - 1))
+    else:
+        share = 1 - torch.exp(-5 * progress)
+    return share * (1 - 1 / num_classes) + 1 / num_classes
+
+
+class SoftLabeler(Labeler):
+    """Selects by the plain prediction; teaches it at a temperature."""
+
+    def __init__(self, weighting: nn.Module, temperature: float) -> None:
+        super().__init__(weighting)
+        self.temperature = temperature
+
+    def forward(self, passes: Passes, batch: Batch, progress: Tensor) -> PseudoLabels:
+        pseudo = super().forward(passes, batch, progress)
+        logits = passes.weak.logits.detach().float()
+        return pseudo._replace(target=(logits / self.temperature).softmax(dim=1))
+
+
+class UDALoss(PseudoLabeling):
+    annealing: Annealing = "none"
+
+    def supervised(self, passes: Passes, batch: Batch, progress: Tensor) -> Tensor:
+        logits = passes.labeled.logits
+        if self.annealing == "none":
+            return cross_entropy(logits, batch.labels)
+        confidence = logits.detach().float().softmax(dim=1).amax(dim=1)
+        kept = confidence <= signal_ceiling(progress, logits.shape[1], self.annealing)
+        # Averaged over the whole batch, as TorchSSL has it; the authors' code divides by the kept.
+        return cross_entropy(logits, batch.labels, kept.float())
+
+
+@dataclass(frozen=True, kw_only=True)
+class UDA(FixMatch):
+    about: ClassVar[About] = About("UDA", 2020, "sharpened soft labels above a threshold")
+
+    threshold: float = 0.8
+    temperature: float = 0.4  # of the soft labels; lower is sharper
+    annealing: Annealing = "none"  # how the ceiling on easy labeled pictures rises (TSA)
+
+    def labeler(self, task: Task) -> SoftLabeler:
+        return SoftLabeler(self.weighting(task), self.temperature)
+
+    def build(self, task: Task) -> UDALoss:
+        family = super().build(task)
+        algorithm = UDALoss(family.labeler, family.extras, coefficient=self.coefficient)
+        algorithm.annealing = self.annealing
+        return algorithm

@@ -1,0 +1,84 @@
+"""Dash: the specified limits, and a warm-up on the labels alone."""
+
+import dataclasses
+import math
+
+import pytest
+import torch
+
+from fullmatch.algorithms import Dash
+from fullmatch.algorithms.dash import LossLimit
+from fullmatch.algorithms.pseudo_labeling import Passes
+from fullmatch.core import Output
+from tests.algorithms.agreement import assert_agrees
+from tests.networks import random_batch, tiny_task
+from tests.reference import thresholds
+
+
+def labeler(rho_init: float, **options: float) -> LossLimit:
+    """As it is after the warm-up, whose mean labeled loss was rho_init."""
+    limit = LossLimit(Dash(**options))
+    limit.labeled_loss.fill_(rho_init)
+    limit.steps.fill_(5000)
+    return limit
+
+
+def pseudo(limit: LossLimit, probs: list[list[float]], progress: float):
+    task = tiny_task(len(probs[0]))
+    batch = random_batch(task, Dash.views, labeled=len(probs), unlabeled=len(probs))
+    output = Output(torch.tensor(probs).log(), torch.zeros(len(probs), 16))
+    return limit(Passes(output, output, (output,)), batch, torch.tensor(progress))
+
+
+@pytest.mark.parametrize(
+    ("falls", "rho"), [(0, 2.0002), (1, 1.5749606), (5, 0.6054173), (15, 0.0554648), (16, 0.05)]
+)
+def test_rho_falls_to_its_least(falls: int, rho: float) -> None:
+    limit = labeler(2.0)
+    for progress in (falls * 10 / 1024, (falls + 0.99) * 10 / 1024):
+        torch.testing.assert_close(limit.rho(torch.tensor(progress)), torch.tensor(rho))
+
+
+def test_soft_labels_above_the_least_rho() -> None:
+    found = pseudo(labeler(2.0), [[0.6, 0.3, 0.1]], 0.0)
+    torch.testing.assert_close(found.target, torch.tensor([[0.7826087, 0.1956522, 0.0217391]]))
+    for rho, selected in ((0.6853, 0.0), (0.6855, 1.0)):
+        limit = labeler(rho, factor=1.0)
+        assert pseudo(limit, [[0.6, 0.3, 0.1]], 0.0).weight.item() == selected
+
+
+def test_hard_labels_at_the_least_rho() -> None:
+    edge = math.exp(-0.05)
+    rows = [[edge + 1e-4, 0.04, 1 - edge - 0.0401], [edge - 1e-4, 0.04, 1 - edge - 0.0399]]
+    found = pseudo(labeler(2.0), rows, 0.9)
+    torch.testing.assert_close(found.target, torch.tensor([[1.0, 0.0, 0.0]] * 2))
+    torch.testing.assert_close(found.weight, torch.tensor([1.0, 0.0]))
+
+
+def test_agrees_with_the_reference() -> None:
+    progress = (0.0, 0.001, 0.002, 0.003, 0.014, 0.5)
+    assert_agrees(Dash(warmup=3), thresholds.Dash, progress=progress)
+
+
+def test_warm_up_uses_no_unlabeled_image_and_ends_early_in_a_short_run() -> None:
+    limit = LossLimit(Dash())
+    sure = [[0.999, 0.0005, 0.0005]]
+    for progress, selected in ((0.0, 0.0), (0.09, 0.0), (0.1, 1.0), (0.2, 1.0)):
+        assert pseudo(limit, sure, progress).weight.item() == selected
+    assert limit.steps.item() == 4
+
+
+def test_mean_labeled_loss_forgets_the_beginning() -> None:
+    limit = LossLimit(Dash())
+    batch = random_batch(tiny_task(2), Dash.views)._replace(labels=torch.tensor([0]))
+    for step in range(600):
+        chance = 0.1 if step < 100 else 0.5
+        output = Output(torch.tensor([[chance, 1 - chance]]).log(), torch.zeros(1, 16))
+        limit.warm_up(Passes(output, output, (output,)), batch, torch.tensor(0.0))
+    assert limit.labeled_loss.item() == pytest.approx(math.log(2), abs=0.02)
+
+
+def test_there_is_no_threshold_to_set() -> None:
+    assert "threshold" not in {field.name for field in dataclasses.fields(Dash)}
+    with pytest.raises(TypeError):
+        Dash(threshold=0.9)

@@ -1,0 +1,133 @@
+"""What every algorithm, and every full- form, must do: a new one is tested here at birth."""
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+
+from fullmatch.algorithms import ALGORITHMS, algorithm, full, names
+from fullmatch.core import Spec
+from fullmatch.errors import UserError
+from tests.algorithms.agreement import opinionated
+from tests.algorithms.toy import TASK, Toy, spec_of
+
+every = pytest.mark.parametrize("name", names())
+FAMILY = [name for name, spec in ALGORITHMS.items() if hasattr(spec, "with_full")]
+# Its equivariance loss sends gradient through the weak view as well, by design.
+LEARNS_FROM_WEAK = {"crmatch"}
+
+
+@every
+def test_traces_as_one_graph(name: str, tmp_path: Path) -> None:
+    """A look at a value on the host, or a branch on one, would break the graph."""
+    torch._dynamo.reset()
+    eager = Toy(spec_of(name, tmp_path))
+    traced = copy.deepcopy(eager)
+    compiled = torch.compile(traced.algorithm.forward, fullgraph=True, backend="aot_eager")
+    for step in range(2):
+        batch = eager.batch(eager.algorithm.views)
+        progress = torch.tensor(0.3 + 0.1 * step)
+        torch.manual_seed(step)
+        expected = eager.algorithm(eager.student, eager.teacher, batch, progress)
+        torch.manual_seed(step)
+        found = compiled(traced.student, traced.teacher, batch, progress)
+        expected.loss.backward()
+        found.loss.backward()
+        close = {"rtol": 1e-5, "atol": 1e-5}
+        torch.testing.assert_close(found.loss, expected.loss, **close)
+        torch.testing.assert_close(found.metrics, expected.metrics, **close, equal_nan=True)
+        for one, other in zip(eager.parameters(), traced.parameters(), strict=True):
+            torch.testing.assert_close(other.grad, one.grad, **close)
+        memory = eager.algorithm.state_dict() | eager.student.state_dict()
+        again = traced.algorithm.state_dict() | traced.student.state_dict()
+        torch.testing.assert_close(again, memory, **close)
+
+
+@every
+def test_learns_a_toy_problem(name: str, tmp_path: Path) -> None:
+    toy = Toy(spec_of(name, tmp_path))
+    losses = toy.train(100)
+    assert all(torch.tensor(losses).isfinite())
+    assert toy.error() < 0.2  # by chance 0.75
+
+
+@every
+def test_memory_is_written_in_place(name: str, tmp_path: Path) -> None:
+    toy = Toy(spec_of(name, tmp_path))
+    places = {key: value.data_ptr() for key, value in toy.algorithm.state_dict().items()}
+    toy.train(3)
+    assert {key: value.data_ptr() for key, value in toy.algorithm.state_dict().items()} == places
+
+
+@every
+def test_state_is_all_there_is(name: str, tmp_path: Path) -> None:
+    """Fresh objects with the state of used ones continue as those do."""
+    spec = spec_of(name, tmp_path)
+    used, fresh = Toy(spec), Toy(spec, seed=1)
+    used.train(3)
+    fresh.student.load_state_dict(used.student.state_dict())
+    fresh.teacher.load_state_dict(used.teacher.state_dict())
+    fresh.algorithm.load_state_dict(used.algorithm.state_dict())
+    fresh.labeled, fresh.unlabeled = used.labeled, used.unlabeled
+    torch.manual_seed(2)
+    expected = used.train(3)
+    torch.manual_seed(2)
+    assert fresh.train(3) == expected
+
+
+@every
+def test_same_seed_same_steps(name: str, tmp_path: Path) -> None:
+    spec = spec_of(name, tmp_path)
+    assert Toy(spec).train(2) == Toy(spec).train(2)
+
+
+@pytest.mark.parametrize("name", [name for name in FAMILY if name not in LEARNS_FROM_WEAK])
+def test_weak_view_teaches_but_does_not_learn(name: str, tmp_path: Path) -> None:
+    """With statistics held still, which tie the views of a joint pass, no gradient reaches it."""
+    toy = Toy(spec_of(name, tmp_path))
+    toy.student = opinionated(TASK.num_classes).eval()  # sure enough to select something
+    batch = toy.batch(toy.algorithm.views)
+    weak = batch.unlabeled[0].requires_grad_()
+    toy.objective(batch, 0.5).loss.backward()
+    assert weak.grad is None or not weak.grad.any()
+
+
+@pytest.mark.parametrize("name", [*FAMILY, *(f"full-{name}" for name in FAMILY)])
+def test_weak_view_may_stay_out_of_the_backward_pass(name: str, tmp_path: Path) -> None:
+    toy = Toy(spec_of(name, tmp_path))
+    toy.algorithm.weak_gradient = False
+    toy.train(60)
+    assert toy.error() < 0.5
+    batch = toy.batch(toy.algorithm.views)
+    weak = batch.unlabeled[0].requires_grad_()
+    toy.objective(batch, 0.5).loss.backward()
+    assert weak.grad is None
+
+
+@every
+def test_spec_says_what_a_listing_needs(name: str) -> None:
+    spec = algorithm(name)
+    assert isinstance(spec, Spec)
+    assert spec.ratio >= 1
+    assert 2 <= len(spec.about.idea.split()) <= 8
+    with pytest.raises(TypeError):
+        type(spec)(no_such_field=1)
+
+
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in FAMILY])
+def test_full_needs_pseudo_labels(name: str) -> None:
+    with pytest.raises(UserError):
+        full(algorithm(name))
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_full_with_zero_weights_is_the_host(name: str, tmp_path: Path) -> None:
+    spec = spec_of(name, tmp_path)
+    assert Toy(full(spec, alpha=0.0, beta=0.0)).train(2) == Toy(spec).train(2)
+
+
+def test_views_of_spec_and_module_agree(tmp_path: Path) -> None:
+    for name in names():
+        spec = spec_of(name, tmp_path)
+        assert spec.build(TASK).views == spec.views

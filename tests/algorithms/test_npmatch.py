@@ -1,0 +1,104 @@
+"""NP-Match against lists and loops: the same draws, the same memories."""
+
+import pytest
+import torch
+
+from fullmatch.algorithms import NPMatch, full
+from tests.algorithms.agreement import opinionated
+from tests.networks import TinyNetwork, random_batch, tiny_task
+from tests.reference import npmatch as reference
+
+TASK = tiny_task(4, num_unlabeled=16)
+HALF = torch.tensor(0.5)
+
+
+def test_agrees_with_the_reference() -> None:
+    torch.manual_seed(0)
+    spec = NPMatch(threshold=0.265, samples=3, uncertainty=1.15, memory=20, divergence=1.0)
+    algorithm, network = spec.build(TASK), opinionated(4)
+    with torch.no_grad():  # spread the predictions, so that some images are selected and some not
+        algorithm.process.classifier[0].weight.mul_(6)
+    slow = reference.Reference(spec, algorithm.process, TASK.num_unlabeled, 4)
+    shares = []
+    for step in range(7):
+        batch = random_batch(TASK, algorithm.views, unlabeled=8)
+        expected = slow.loss(network, batch, step)
+        torch.manual_seed(step)
+        found = algorithm(network, network, batch, HALF)
+        assert float(found.loss.detach()) == pytest.approx(expected, rel=1e-3), step
+        shares.append(float(found.metrics["selected"]))
+    assert any(0 < share < 1 for share in shares)
+    for bank, rows in (
+        (algorithm.process.latent_bank, slow.latent),
+        (algorithm.process.deterministic_bank, slow.path),
+    ):
+        assert bank.full()
+        found_rows = bank.rows.roll(-(int(bank.written) % 20), 0).numpy()
+        for row, expected_row in zip(found_rows, rows, strict=True):
+            assert row == pytest.approx(expected_row, abs=1e-4)
+
+
+def test_deterministic_memory_takes_each_labeled_row_once() -> None:
+    torch.manual_seed(0)
+    algorithm = NPMatch(uncertainty=-1.0).build(TASK)
+    for _ in range(3):
+        batch = random_batch(TASK, algorithm.views, labeled=4)
+        algorithm(opinionated(4), opinionated(4), batch, HALF)
+    assert int(algorithm.process.deterministic_bank.written) == 1 + 3 * 4
+    assert int(algorithm.process.latent_bank.written) == 1 + 3 * 4
+
+
+def test_nothing_selected_is_finite_and_teaches_the_labels_alone() -> None:
+    torch.manual_seed(0)
+    algorithm, network = NPMatch(uncertainty=-1.0).build(TASK), opinionated(4)
+    objective = algorithm(network, network, random_batch(TASK, algorithm.views), HALF)
+    objective.loss.backward()
+    assert float(objective.metrics["consistency"].detach()) == 0
+    assert float(objective.metrics["process_divergence"].detach()) == 0
+    gradients = [p.grad for p in algorithm.parameters() if p.grad is not None]
+    assert gradients and all(gradient.isfinite().all() for gradient in gradients)
+
+
+def test_consistency_is_averaged_over_the_selected_images_alone() -> None:
+    torch.manual_seed(0)
+    algorithm, network = NPMatch(uncertainty=9.0, threshold=0.0).build(TASK), opinionated(4)
+    batch = random_batch(TASK, algorithm.views)
+    passes = algorithm.passes(network, batch)
+    pseudo = algorithm.labeler(passes, batch, HALF)
+    whole = algorithm.consistency(passes, pseudo)
+    rows = torch.zeros_like(pseudo.weight)
+    rows[2] = 1
+    one = algorithm.consistency(passes, pseudo._replace(weight=rows))
+    samples = passes.heads[1][:, 2].log_softmax(dim=1)[:, pseudo.label[2]]
+    torch.testing.assert_close(one, -samples.mean())
+    assert whole > 0
+
+
+def test_prediction_goes_through_the_head_and_repeats_itself() -> None:
+    torch.manual_seed(0)
+    algorithm, network = NPMatch().build(TASK), TinyNetwork(4).eval()
+    images = torch.randn(5, *TASK.image)
+    first = algorithm.predict(network, images)
+    torch.testing.assert_close(first.sum(dim=1), torch.ones(5))
+    with torch.no_grad():
+        network.head.weight.add_(10.0)
+    assert torch.equal(algorithm.predict(network, images), first)
+    with torch.no_grad():
+        algorithm.process.classifier[0].bias.copy_(torch.tensor([9.0, 0.0, 0.0, 0.0]))
+    assert (algorithm.predict(network, images).argmax(dim=1) == 0).all()
+
+
+def test_strong_logits_are_the_mean_prediction_and_ranks_the_aligned_one() -> None:
+    torch.manual_seed(0)
+    algorithm, network = full(NPMatch()).build(TASK), opinionated(4)
+    passes = algorithm.passes(network, random_batch(TASK, algorithm.views))
+    mean = passes.heads[1].softmax(dim=2).mean(dim=0)
+    torch.testing.assert_close(passes.strong[0].logits.softmax(dim=1), mean)
+    pseudo = algorithm.labeler(passes, random_batch(TASK, algorithm.views), HALF)
+    assert pseudo.probs is passes.heads[2]
+    torch.testing.assert_close(pseudo.probs.mean(dim=0), torch.full((4,), 0.25), atol=0.05, rtol=0)
+
+
+def test_recipe_and_width() -> None:
+    assert NPMatch.recipe == {"clip": 3.0, "cosine": 63 / 128}
+    assert NPMatch().build(TASK).process.draws.shape == (10, TASK.features // 4)

@@ -1,0 +1,43 @@
+"""Memory is written from the rows of all processes, so that it is equal in each of them."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from fullmatch import distributed
+from fullmatch.algorithms.banks import Bank
+from fullmatch.algorithms.sampling import CertainCurriculum
+from fullmatch.algorithms.simmatch import LabeledBank
+from tests.networks import tiny_task
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
+    """Two processes as seen by one: what it gathers is followed by the other's rows, in turn."""
+    others: list[Tensor] = []
+    monkeypatch.setattr(distributed, "gather", lambda rows: torch.cat([rows, others.pop(0)]))
+    return others
+
+
+def test_bank_takes_the_chosen_rows_of_both(two: list[Tensor]) -> None:
+    bank = Bank(5, 1)
+    two += [torch.tensor([[3.0], [4.0]]), torch.tensor([False, True])]
+    bank.write(torch.tensor([[1.0], [2.0]]), torch.tensor([True, True]))
+    assert bank.rows[:, 0].tolist() == [1, 2, 4, 0, 0]
+    assert not two
+
+
+def test_labeled_bank_takes_the_images_of_both(two: list[Tensor]) -> None:
+    bank = LabeledBank(3, 2, momentum=0.0)
+    row = torch.tensor([[1.0, 0.0]])
+    two += [torch.tensor([0]), -row, torch.tensor([1])]
+    bank.write(torch.tensor([2]), row, torch.tensor([0]))
+    assert bank.labels.tolist() == [1, -1, 0]
+    assert bank.rows[[0, 2]].tolist() == [[-1, 0], [1, 0]]
+
+
+def test_curriculum_learns_the_labels_of_both(two: list[Tensor]) -> None:
+    curriculum = CertainCurriculum(0.6, tiny_task(2, num_unlabeled=4), warmup=True, uncertainty=9.0)
+    two += [torch.tensor([3]), torch.tensor([1]), torch.tensor([True])]
+    curriculum.select(torch.tensor([[0.9, 0.1]]), torch.tensor([0]), torch.tensor([0.3]))
+    assert curriculum.last_confident.tolist() == [0, 2, 2, 1]

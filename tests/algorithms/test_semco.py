@@ -1,0 +1,91 @@
+"""SemCo against loops over groups, and what it says of a file it cannot use."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fullmatch.algorithms import SemCo
+from fullmatch.algorithms.semco import Meaning, grouped, read_embeddings
+from fullmatch.errors import UserError
+from tests.algorithms.agreement import opinionated
+from tests.networks import random_batch, tiny_task
+from tests.reference import semco as reference
+
+TASK = tiny_task(8)
+
+
+def paired(width: int = 6) -> np.ndarray:
+    """Eight classes, the last two of one meaning."""
+    rows = np.random.default_rng(3).normal(size=(8, width))
+    rows[7] = rows[6] + 0.1
+    return rows
+
+
+def test_agrees_with_the_reference(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    np.save(tmp_path / "rows.npy", paired())
+    spec = SemCo(embeddings=str(tmp_path / "rows.npy"), threshold=0.3, group_threshold=0.81)
+    algorithm, network = spec.build(TASK), opinionated(8)
+    group = grouped(torch.tensor(paired())).tolist()
+    assert group[6] == group[7]
+    for _ in range(3):
+        batch = random_batch(TASK, algorithm.views, unlabeled=12)
+        expected = reference.loss(network, algorithm.head, batch, spec, paired(), group)
+        found = algorithm(network, network, batch, torch.tensor(0.5))
+        assert 0 < found.metrics["selected"] < 1
+        assert 0 < found.metrics["near_group"] < 1
+        assert float(found.loss.detach()) == pytest.approx(expected, rel=1e-4)
+
+
+def test_guess_stays_inside_the_nearest_group() -> None:
+    rows = torch.tensor(paired()).float()
+    meaning = Meaning(rows, grouped(rows), SemCo())
+    mean, label, near = meaning.guess(rows[[6, 0]])
+    assert label.tolist() == [6, 0]
+    assert near.tolist() == [1, 1]
+    torch.testing.assert_close(mean[1], rows[0])
+    assert not torch.allclose(mean[0], rows[6])  # blended with its namesake
+
+
+@pytest.mark.parametrize(("width", "reach"), [(99, 0.15), (100, 0.2), (255, 0.2), (256, 0.28)])
+def test_reach_of_a_group_depends_on_the_width(width: int, reach: float) -> None:
+    """Two classes just within reach share a group; just out of it they do not."""
+    for distance, together in ((reach - 0.01, True), (reach + 0.01, False)):
+        rows = torch.eye(8, width)
+        rows[7] = (1 - distance) * rows[6] + (1 - (1 - distance) ** 2) ** 0.5 * torch.eye(9, width)[
+            8
+        ]
+        group = grouped(rows)
+        assert (group[6] == group[7]).item() is together
+
+
+def test_five_groups_or_fewer_mean_none() -> None:
+    rows = torch.eye(8)
+    rows[4:] = rows[4]  # five groups
+    assert grouped(rows).tolist() == list(range(8))
+
+
+def test_reads_every_format(tmp_path: Path) -> None:
+    rows = paired().astype(np.float32)
+    np.save(tmp_path / "a.npy", rows)
+    np.savez(tmp_path / "a.npz", rows=rows)
+    np.savetxt(tmp_path / "a.csv", rows, delimiter=",")
+    np.savetxt(tmp_path / "a.txt", rows)
+    for name in ("a.npy", "a.npz", "a.csv", "a.txt"):
+        found = read_embeddings(str(tmp_path / name), 8)
+        torch.testing.assert_close(found, torch.tensor(rows))
+
+
+def test_says_what_to_supply(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="8 rows"):
+        SemCo().build(TASK)
+    with pytest.raises(UserError, match="cannot read"):
+        SemCo(embeddings=str(tmp_path / "none.npy")).build(TASK)
+    (tmp_path / "words.txt").write_text("cat dog\n")
+    with pytest.raises(UserError, match="cannot read"):
+        SemCo(embeddings=str(tmp_path / "words.txt")).build(TASK)
+    np.save(tmp_path / "few.npy", paired()[:5])
+    with pytest.raises(UserError, match="8 classes"):
+        SemCo(embeddings=str(tmp_path / "few.npy")).build(TASK)
