@@ -90,20 +90,15 @@ def stages(run: Run) -> dict[str, float]:
 
     Launches are not overlapped as in a recorded step, so on a GPU these add up to more than it.
     """
-    loss = run.loss
-    batch = run.trainer.feed.batch()
-    views = run.state.algorithm.views
+    raw = run.trainer.feed.batch()
+    batch = run.augmentation(raw)
 
     def augmentation() -> None:
-        with torch.no_grad():
-            for view in views.labeled:
-                loss.view(batch.labeled, view)
-            for view in views.unlabeled:
-                loss.view(batch.unlabeled, view)
+        run.augmentation(raw)
 
     def forward() -> Any:
         with autocast(run.device, run.bf16):
-            return loss(batch, run.state.progress).loss
+            return run.loss(batch, run.state.progress).loss
 
     def backward() -> None:
         forward().backward()
@@ -114,7 +109,7 @@ def stages(run: Run) -> dict[str, float]:
     }
     return {
         "augmentation": timed["augmentation"],
-        "forward": timed["forward"] - timed["augmentation"],
+        "forward": timed["forward"],
         "backward": timed["backward"] - timed["forward"],
     }
 
@@ -152,7 +147,7 @@ def machine_share(run: Run, step: float) -> dict[str, Any]:
     """Arithmetic of a step against the card's measured bf16 matrix rate; memory in use."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    batch = run.trainer.feed.batch()
+    batch = run.augmentation(run.trainer.feed.batch())
     with FlopCounterMode(display=False) as counter, autocast(run.device, run.bf16):
         run.loss(batch, run.state.progress).loss.backward()
     run.state.optimizer.zero_grad(set_to_none=True)

@@ -24,7 +24,17 @@ app = App(
     help="Semi-supervised image classification: a few labels, many pictures, one classifier.",
 )
 
+
+def whole(_: Any, tokens: Any) -> int:
+    """A whole number; left to itself, the parser would round 1.5 to 2."""
+    try:
+        return int(tokens[0].value)
+    except ValueError:
+        raise ValueError(f"{tokens[0].value!r} is no whole number") from None
+
+
 Settings = Annotated[list[str] | None, Parameter(name="--set", negative=())]
+Whole = Annotated[int | None, Parameter(converter=whole)]
 
 
 @app.command
@@ -32,9 +42,9 @@ def train(
     data: str | None = None,
     *,
     algorithm: str | None = None,
-    labels: int | None = None,
-    steps: int | None = None,
-    seed: int | None = None,
+    labels: Whole = None,
+    steps: Whole = None,
+    seed: Whole = None,
     set_: Settings = None,
     config: Path | None = None,
     out: Path | None = None,

@@ -164,7 +164,8 @@ def scalar(value: Any, to: Any, where: str) -> Any:
         return float(value)
     if to is int and isinstance(value, bool):
         raise UserError(f"{where} is {value!r}, expected {words[to]}")
-    return str(value) if to is str else expected(value, to, words[to], where)
+    found = expected(value, to, words[to], where)
+    return str(found) if to is str else found
 
 
 def expected(value: Any, to: Any, words: str, where: str) -> Any:

@@ -69,7 +69,7 @@ class Batch(NamedTuple):
     labels: Tensor  # (L,) int64
     labeled_index: Tensor  # (L,) position of each image among the labeled ones
     unlabeled: tuple[Tensor, ...]
-    index: Tensor  # (U,) position of each image among the unlabeled ones
+    unlabeled_index: Tensor  # (U,) position of each image among the unlabeled ones
     hidden_labels: Tensor  # (U,) for metrics alone, never for a loss; -1 where nobody knows
 
 

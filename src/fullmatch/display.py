@@ -4,6 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -87,7 +88,7 @@ class ProgressBar:
 
 
 class Listing:
-    """Columns of plain text, as wide as their words, so that a listing can be piped and searched."""
+    """Columns of plain text, as wide as their words, so that a listing can be searched."""
 
     def __init__(self, *headings: str) -> None:
         self.rows = [headings]
@@ -107,7 +108,8 @@ def show_result(folder: RunFolder) -> None:
     """Accuracies with their intervals, how they were chosen, and what was written."""
     result = json.loads(folder.result.read_text(encoding="utf-8"))
     if "teacher" in result:
-        table = Table(title=f"{result['data']}, {result['labels']} labels, test accuracy")
+        name = escape(result["data"])
+        table = Table(title=f"{name}, {result['labels']} labels, test accuracy")
         table.add_column("trained on")
         table.add_column("accuracy", justify="right")
         table.add_column("95 % interval", justify="right")
@@ -140,7 +142,7 @@ def show_result(folder: RunFolder) -> None:
     for name in ("model.safetensors", "result.json", "metrics.jsonl", "config.toml"):
         print(f"  {folder.path / name}")
     if (folder.path / "labels-only").exists():
-        print(f"  {folder.path / 'labels-only'}{'/'}")
+        print(f"  {folder.path / 'labels-only'}/")
 
 
 def interval(bounds: list[float]) -> str:
@@ -148,7 +150,7 @@ def interval(bounds: list[float]) -> str:
 
 
 def show_scores(found: dict[str, Any]) -> None:
-    table = Table(title=f"{found['data']}, {found['images']} test images")
+    table = Table(title=f"{escape(found['data'])}, {found['images']} test images")
     table.add_column("measure")
     table.add_column("value", justify="right")
     table.add_row("accuracy", f"{percent(found['top1'])} ({interval(list(found['interval']))})")
@@ -156,7 +158,7 @@ def show_scores(found: dict[str, Any]) -> None:
         table.add_row("top-5 accuracy", percent(found["top5"]))
     table.add_row("calibration error", percent(found["ece"]))
     for name, share in zip(found["classes"], found["per_class"], strict=True):
-        table.add_row(f"class {name}", "no images" if share is None else percent(share))
+        table.add_row(f"class {escape(name)}", "no images" if share is None else percent(share))
     console.print(table)
 
 

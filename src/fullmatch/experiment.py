@@ -4,6 +4,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,13 @@ from fullmatch.training.execution import (
     Recorded,
     chosen_execution,
     chosen_precision,
-    compiled,
+    compiled_augmentation,
+    compiled_loss,
 )
 from fullmatch.training.randomness import borrowed, seed_step
 from fullmatch.training.schedule import learning_rate
 from fullmatch.training.state import TrainState
-from fullmatch.training.step import Loss, TrainingStep, autocast
+from fullmatch.training.step import Augmentation, Loss, TrainingStep, autocast
 from fullmatch.training.trainer import Record, Trainer
 
 EVALUATION_BATCH = 500
@@ -60,8 +62,11 @@ def split_of(config: ExperimentConfig, source: Source) -> Split | None:
     if not source.benchmark and config.data.labels is None:
         return None
     seed = config.seed if config.data.split_seed is None else config.data.split_seed
-    known = int((source.labels >= 0).sum())
-    count = known if config.data.labels is None else config.data.labels
+    known = (source.labels >= 0).nonzero().flatten()
+    count = len(known) if config.data.labels is None else config.data.labels
+    if count == len(known):  # all there are, however uneven the classes
+        labeled, targets = tuple(known.tolist()), tuple(source.labels[known].tolist())
+        return Split(source.name, count, seed, len(source.labels), labeled, targets)
     return data.draw(source.labels, count, seed, source.num_classes, source.name)
 
 
@@ -127,19 +132,21 @@ class Run:
         precision = chosen_precision(training.precision, device)
         self.bf16 = precision == "bf16"
         self.notes.append(f"runs on {device_name(device)}: {execution}, {precision}")
-        # The module itself, uncompiled, for whoever wants to look at a part of the step.
-        self.loss = Loss(self.augment, self.state.student, self.state.teacher, algorithm)
-        loss = self.loss if execution == "eager" else compiled(self.loss)
+        # The modules themselves, uncompiled, for whoever wants to look at a part of the step.
+        self.augmentation = Augmentation(self.augment, algorithm.views)
+        self.loss = Loss(self.state.student, self.state.teacher, algorithm)
+        eager = execution == "eager"
         step: Callable[[], None] = TrainingStep(
             self.state,
             feed,
-            loss,
+            self.augmentation if eager else compiled_augmentation(self.augmentation),
+            self.loss if eager else compiled_loss(self.loss),
             ema=training.ema,
             clip=config.optimizer.clip,
             bf16=self.bf16,
         )
         if execution == "graph":
-            step = Recorded(step)
+            step = Recorded(step, self.notes.append)
         self.trainer = Trainer(
             self.state,
             feed,
@@ -319,6 +326,8 @@ def start(config: ExperimentConfig, folder: RunFolder, source: Source | None = N
     """A new run; its folder is made last, so that a wrong setting leaves nothing behind."""
     source = load_source(config) if source is None else source
     split = split_of(config, source)
+    if split is not None:  # said in full, so that the config alone repeats the run
+        config = replace(config, data=replace(config.data, labels=len(split.labeled)))
     run = Run(folder, config, SemiDataset.of(source, split), split)
     run.folder = folder = folder.make()
     with folder.writing():

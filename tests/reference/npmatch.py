@@ -72,7 +72,7 @@ class Reference:
         entropies = [entropy(row) for row in probs]
         aligned = [row / np.mean(probs, axis=0) for row in probs]
         aligned = [row / row.sum() for row in aligned]
-        chosen = self.curriculum.select(aligned, batch.index.tolist(), entropies)
+        chosen = self.curriculum.select(aligned, batch.unlabeled_index.tolist(), entropies)
         labels = batch.labels.tolist()
         guesses = [int(row.argmax()) for row in aligned]
         known = [self.encoded(process.latent_path, *p) for p in zip(labeled, labels, strict=True)]

@@ -58,7 +58,7 @@ class Reference:
         images = near.shape[1]
         probs = [np.mean([softmax(row) for row in near[:, i]], axis=0) for i in range(images)]
         entropies = [entropy(row) for row in probs]
-        chosen = self.curriculum.select(probs, batch.index.tolist(), entropies)
+        chosen = self.curriculum.select(probs, batch.unlabeled_index.tolist(), entropies)
         total, negatives = 0.0, []
         for i in range(images):
             if chosen[i]:

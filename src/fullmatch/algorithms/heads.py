@@ -53,4 +53,6 @@ class GivenLabeler(nn.Module):
 
     def forward(self, passes: Passes, batch: Batch, progress: Tensor) -> PseudoLabels:
         probs = passes.heads[0]
-        return PseudoLabels(probs, probs.argmax(dim=1), probs, self.weighting(probs, batch.index))
+        return PseudoLabels(
+            probs, probs.argmax(dim=1), probs, self.weighting(probs, batch.unlabeled_index)
+        )

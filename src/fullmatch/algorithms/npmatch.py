@@ -60,7 +60,7 @@ class NPMatchLoss(PseudoLabeling):
         with torch.no_grad():
             mean = log_mean(recalled).exp()
             probs = evened(mean, distributed.mean(mean.mean(dim=0)))
-            weight = self.curriculum.select(probs, batch.index, entropies(mean))
+            weight = self.curriculum.select(probs, batch.unlabeled_index, entropies(mean))
         truth = F.one_hot(batch.labels, self.num_classes).float()
         guess = F.one_hot(probs.argmax(dim=1), self.num_classes).float()
         known, guessed = process.latent(labeled, truth), process.latent(strong, guess)

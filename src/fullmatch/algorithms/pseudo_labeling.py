@@ -60,7 +60,7 @@ class Labeler(nn.Module):
     def forward(self, passes: Passes, batch: Batch, progress: Tensor) -> PseudoLabels:
         probs = passes.weak.logits.detach().float().softmax(dim=1)
         label = probs.argmax(dim=1)
-        return PseudoLabels(probs, label, label, self.weighting(probs, batch.index))
+        return PseudoLabels(probs, label, label, self.weighting(probs, batch.unlabeled_index))
 
 
 class PseudoLabeling(Algorithm):

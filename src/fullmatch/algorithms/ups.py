@@ -39,7 +39,7 @@ class CertainLabeler(nn.Module):
     def forward(self, passes: Passes, batch: Batch, progress: Tensor) -> PseudoLabels:
         probs = passes.weak.logits.detach().float().softmax(dim=1)
         label = probs.argmax(dim=1)
-        weight = self.weighting.select(probs, batch.index, entropies(probs))
+        weight = self.weighting.select(probs, batch.unlabeled_index, entropies(probs))
         return PseudoLabels(probs, label, label, weight)
 
 

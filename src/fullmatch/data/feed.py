@@ -21,7 +21,7 @@ class RawBatch(NamedTuple):
     labels: Tensor
     labeled_index: Tensor
     unlabeled: Tensor  # (U, channels, H, W) uint8
-    index: Tensor
+    unlabeled_index: Tensor
     hidden_labels: Tensor
 
 

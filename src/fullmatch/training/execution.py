@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import torch
 from torch import nn
+from torch.utils._triton import has_triton
 
 from fullmatch.errors import UserError
 
@@ -18,60 +19,89 @@ def chosen_execution(
 ) -> Literal["eager", "compiled", "graph"]:
     """What `auto` means here; asking for what this machine cannot do is an error."""
     if asked == "auto":
-        return "graph" if device.type == "cuda" else "eager"
+        return "graph" if device.type == "cuda" and has_triton() else "eager"
     if asked == "graph" and device.type != "cuda":
         raise UserError(
             "training.execution = graph needs an NVIDIA GPU, and none is in use here; "
             "leave it at auto, or use eager"
         )
+    if device.type == "cuda" and asked != "eager" and not has_triton():
+        raise UserError(
+            f"training.execution = {asked} needs Triton, which is missing or does not know this "
+            "GPU; install it with: pip install triton, or use eager"
+        )
     return asked
 
 
 def chosen_precision(asked: Precision, device: torch.device) -> Literal["fp32", "bf16"]:
+    able = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if asked == "auto":
-        able = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         return "bf16" if able else "fp32"
-    if asked == "bf16" and device.type != "cuda":
-        raise UserError("training.precision = bf16 needs a GPU; use auto or fp32 on this machine")
+    if asked == "bf16" and not able:
+        raise UserError(
+            "training.precision = bf16 needs a GPU that computes in it (Ampere or newer); "
+            "use auto or fp32 on this machine"
+        )
     return asked
 
 
-def compiled(module: nn.Module) -> Callable[..., Any]:
-    """The module as one compiled graph that draws the same random numbers as the eager one."""
+def compiled_augmentation(module: nn.Module) -> Callable[..., Any]:
+    """One compiled graph that draws the same random numbers as the eager module."""
+    options: dict[str, Any] = {"fallback_random": True}
+    return torch.compile(module, fullgraph=True, dynamic=False, options=options)
+
+
+def compiled_loss(module: nn.Module) -> Callable[..., Any]:
+    """One compiled graph that would rather compute twice than write in between.
+
+    A step is bound by memory, not by arithmetic: normalisation and activation are computed again
+    wherever they are read. In the augmentation, with its long chains, that would cost more.
+    """
     options: dict[str, Any] = {
         "fallback_random": True,
-        # Recompute normalisation and activation where they are read, rather than write them to
-        # memory in between: a step is bound by memory, not by arithmetic.
         "realize_reads_threshold": 16,
         "realize_opcount_threshold": 200,
         "realize_acc_reads_threshold": 32,
     }
-    return torch.compile(module, fullgraph=True, dynamic=False, options=options)  # type: ignore[return-value]
+    return torch.compile(module, fullgraph=True, dynamic=False, options=options)
 
 
 class Recorded:
-    """Runs a step eagerly a few times, then records it once and replays the recording."""
+    """Runs a step a few times, then records it once and replays the recording.
 
-    def __init__(self, step: Callable[[], None]) -> None:
-        self.step = step
+    A step that cannot be recorded goes on as it is, after saying why.
+    """
+
+    def __init__(self, step: Callable[[], None], say: Callable[[str], None]) -> None:
+        self.step, self.say = step, say
         self.calls = 0
+        self.recordable = True
         self.graph: torch.cuda.CUDAGraph | None = None
         self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
     def __call__(self) -> None:
         if self.graph is not None:
             self.graph.replay()
-            return
-        if self.calls < WARM_UP:
+        elif self.calls < WARM_UP or not self.recordable:
             # On a side stream, as recording needs; these are real training steps.
             self.stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(self.stream):
                 self.step()
             torch.cuda.current_stream().wait_stream(self.stream)
             self.calls += 1
-            return
+        else:
+            self.record()
+            self()  # recording runs nothing: the step itself is still to be done
+
+    def record(self) -> None:
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=self.stream):
-            self.step()
-        self.graph = graph
-        graph.replay()  # recording runs nothing: this is the step itself
+        try:
+            with torch.cuda.graph(graph, stream=self.stream):
+                self.step()
+        except RuntimeError as error:
+            torch.cuda.synchronize()
+            self.recordable = False
+            reason = str(error).strip().splitlines()[0]
+            self.say(f"the step cannot be recorded ({reason}): going on compiled, and slower")
+        else:
+            self.graph = graph

@@ -7,38 +7,44 @@ import torch
 from torch import Tensor, nn
 
 from fullmatch.augment.views import Augmenter
-from fullmatch.core import Algorithm, Batch, Network, Objective
+from fullmatch.core import Algorithm, Batch, Network, Objective, Views
 from fullmatch.data.feed import Feed, RawBatch
 from fullmatch.training.state import TrainState
 
 
-class Loss(nn.Module):
-    """From raw images to the objective: augmentation, networks and algorithm in one forward."""
+class Augmentation(nn.Module):
+    """From stored images to the views that an algorithm asked for."""
 
-    def __init__(
-        self, augment: Augmenter, student: Network, teacher: Network, algorithm: Algorithm
-    ) -> None:
+    def __init__(self, augment: Augmenter, views: Views) -> None:
         super().__init__()
-        self.augment, self.algorithm = augment, algorithm
-        self.student, self.teacher = student, teacher
+        self.augment, self.views = augment, views
 
-    def forward(self, raw: RawBatch, progress: Tensor) -> Objective:
-        views = self.algorithm.views
-        with torch.no_grad():
-            batch = Batch(
-                tuple(self.view(raw.labeled, view) for view in views.labeled),
-                raw.labels,
-                raw.labeled_index,
-                tuple(self.view(raw.unlabeled, view) for view in views.unlabeled),
-                raw.index,
-                raw.hidden_labels,
-            )
-        objective: Objective = self.algorithm(self.student, self.teacher, batch, progress)
-        return objective
+    @torch.no_grad()
+    def forward(self, raw: RawBatch) -> Batch:
+        return Batch(
+            tuple(self.view(raw.labeled, view) for view in self.views.labeled),
+            raw.labels,
+            raw.labeled_index,
+            tuple(self.view(raw.unlabeled, view) for view in self.views.unlabeled),
+            raw.unlabeled_index,
+            raw.hidden_labels,
+        )
 
     def view(self, images: Tensor, name: str) -> Tensor:
         view: Tensor = self.augment(images, name)
         return view.contiguous(memory_format=torch.channels_last)
+
+
+class Loss(nn.Module):
+    """From views to the objective: both networks and the algorithm in one forward."""
+
+    def __init__(self, student: Network, teacher: Network, algorithm: Algorithm) -> None:
+        super().__init__()
+        self.student, self.teacher, self.algorithm = student, teacher, algorithm
+
+    def forward(self, batch: Batch, progress: Tensor) -> Objective:
+        objective: Objective = self.algorithm(self.student, self.teacher, batch, progress)
+        return objective
 
 
 class TrainingStep:
@@ -48,13 +54,15 @@ class TrainingStep:
         self,
         state: TrainState,
         feed: Feed,
-        loss: Callable[[RawBatch, Tensor], Objective],
+        augmentation: Callable[[RawBatch], Batch],
+        loss: Callable[[Batch, Tensor], Objective],
         *,
         ema: float,
         clip: float,
         bf16: bool,
     ) -> None:
-        self.state, self.feed, self.loss = state, feed, loss
+        self.state, self.feed = state, feed
+        self.augmentation, self.loss = augmentation, loss
         self.ema, self.clip, self.bf16 = ema, clip, bf16
         self.parameters = [
             parameter for group in state.optimizer.param_groups for parameter in group["params"]
@@ -62,8 +70,9 @@ class TrainingStep:
 
     def __call__(self) -> None:
         state = self.state
+        batch = self.augmentation(self.feed.batch())
         with autocast(state.device, self.bf16):
-            objective = self.loss(self.feed.batch(), state.progress)
+            objective = self.loss(batch, state.progress)
         objective.loss.backward()  # type: ignore[no-untyped-call]
         if self.clip:
             nn.utils.clip_grad_norm_(self.parameters, self.clip, foreach=True)
@@ -74,4 +83,5 @@ class TrainingStep:
 
 
 def autocast(device: torch.device, bf16: bool) -> contextlib.AbstractContextManager[object]:
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16)
+    # No cache of cast weights: one made in a pass without gradient would serve the others too.
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16, cache_enabled=False)

@@ -1,0 +1,104 @@
+"""One step: the views that were asked for, in one forward; then clip, update and average."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from fullmatch.augment.views import Augmenter
+from fullmatch.core import Algorithm, Appearance, Batch, Network, Objective, Views
+from fullmatch.data.feed import RawBatch
+from fullmatch.training.state import TrainState
+from fullmatch.training.step import Augmentation, Loss, TrainingStep, autocast
+from tests.networks import TinyNetwork
+
+CPU = torch.device("cpu")
+LOOK = Appearance(mean=(0.5,), std=(0.25,), padding=1)
+
+
+class Asking(Algorithm):
+    """Keeps its batch, and pushes every parameter with a gradient of a thousand."""
+
+    views = Views(labeled=("plain", "weak"), unlabeled=("strong", "plain"))
+
+    def forward(
+        self, student: Network, teacher: Network, batch: Batch, progress: Tensor
+    ) -> Objective:
+        self.batch = batch
+        loss = sum((p.sum() for p in student.parameters()), torch.zeros(())) * 1000
+        return Objective(loss, {"progress": progress})
+
+
+def raw() -> RawBatch:
+    images = torch.randint(256, (5, 1, 8, 8), dtype=torch.uint8)
+    place = torch.arange(3)
+    return RawBatch(images[:2], place[:2], place[:2], images[2:], place, -torch.ones(3).long())
+
+
+class OneBatch:
+    notes = ()
+
+    def __init__(self) -> None:
+        self.raw = raw()
+
+    def seek(self, step: int) -> None: ...
+
+    def batch(self) -> RawBatch:
+        return self.raw
+
+
+def step(clip: float = 0.0) -> TrainingStep:
+    state = TrainState(
+        TinyNetwork(3), Asking(), weight_decay=0.0, momentum=0.0, nesterov=False, device=CPU
+    )
+    state.rate.fill_(0.5)
+    views = Augmentation(Augmenter(LOOK), state.algorithm.views)
+    loss = Loss(state.student, state.teacher, state.algorithm)
+    return TrainingStep(state, OneBatch(), views, loss, ema=0.9, clip=clip, bf16=False)
+
+
+def test_views_in_the_order_asked_for() -> None:
+    one = step()
+    one()
+    seen, given = one.state.algorithm.batch, one.feed.batch()
+    assert isinstance(seen, Batch)
+    plain = (given.labeled / 255 - 0.5) / 0.25
+    assert torch.equal(seen.labeled[0], plain) and not torch.equal(seen.labeled[1], plain)
+    assert torch.equal(seen.unlabeled[1], (given.unlabeled / 255 - 0.5) / 0.25)
+    assert [len(view) for view in (*seen.labeled, *seen.unlabeled)] == [2, 2, 3, 3]
+    assert torch.equal(seen.labels, given.labels) and torch.equal(
+        seen.unlabeled_index, given.unlabeled_index
+    )
+    assert not any(view.requires_grad for view in (*seen.labeled, *seen.unlabeled))
+
+
+def test_update_then_average_then_totals() -> None:
+    one = step()
+    before = one.state.student.head.bias.clone()
+    one.state.progress.fill_(0.25)
+    one()
+    after = one.state.student.head.bias
+    torch.testing.assert_close(after, before - 500)
+    torch.testing.assert_close(one.state.teacher.head.bias, before - 50)
+    assert all(p.grad is None for p in one.state.student.parameters())
+    assert one.state.totals.read()["progress"] == 0.25
+
+
+@pytest.mark.parametrize("clip", [0.1, 1e9])
+def test_gradients_are_clipped_by_their_common_norm(clip: float) -> None:
+    one = step(clip)
+
+    def weights() -> Tensor:
+        return torch.cat([p.detach().flatten() for p in one.state.student.parameters()])
+
+    before = weights()
+    one()
+    moved = before - weights()
+    whole = 1000 * len(before) ** 0.5
+    assert moved.norm().item() / 0.5 == pytest.approx(min(clip, whole), rel=1e-3)
+
+
+def test_precision_is_full_unless_asked() -> None:
+    with autocast(CPU, False):
+        assert not torch.is_autocast_enabled("cpu")
+    with autocast(CPU, True):
+        assert torch.is_autocast_enabled("cpu")

@@ -1,0 +1,123 @@
+"""The loop: when it records, what it hands over, and that it leaves its caller's numbers alone."""
+
+import torch
+
+from fullmatch.core import Algorithm
+from fullmatch.training.evaluation import Scores
+from fullmatch.training.state import TrainState
+from fullmatch.training.trainer import Record, Trainer
+from tests.networks import TinyNetwork
+
+SCORES = Scores(0.5, None, 0.1, (0.5,), ((1,),))
+
+
+class CountingFeed:
+    notes = ()
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+
+    def seek(self, step: int) -> None:
+        self.steps.append(step)
+
+
+def trainer(total: int = 12, *, evaluated: bool = True) -> Trainer:
+    state = TrainState(
+        TinyNetwork(2),
+        Algorithm(),
+        weight_decay=0.0,
+        momentum=0.9,
+        nesterov=True,
+        device=torch.device("cpu"),
+    )
+
+    def advance() -> None:
+        state.totals.add({"step": state.rate.clone(), "random": torch.rand(())})
+
+    return Trainer(
+        state,
+        CountingFeed(),  # type: ignore[arg-type]
+        advance,
+        rate=float,
+        total=total,
+        seed=0,
+        log_every=4,
+        evaluate_every=5,
+        checkpoint_every=6,
+        evaluate=(lambda: {"teacher": SCORES}) if evaluated else None,
+    )
+
+
+def kind(record: Record) -> str:
+    words = ["log"] * bool(record.metrics) + ["evaluation"] * bool(record.evaluation)
+    return " and ".join(words) or ("paused" if record.paused else "save")
+
+
+def test_records_come_when_they_are_due() -> None:
+    found = [(record.step, kind(record)) for record in trainer().run(until=12)]
+    assert found == [
+        (4, "log"),
+        (5, "log and evaluation"),
+        (6, "save"),
+        (8, "log"),
+        (10, "log and evaluation"),
+        (12, "log and evaluation"),
+    ]
+    unseen = [kind(record) for record in trainer(evaluated=False).run(until=12)]
+    assert unseen == ["log", "save", "log", "log"]
+
+
+def test_metrics_are_means_since_the_last_log() -> None:
+    """The rate of step t, counted from 0, is t here."""
+    records = [r for r in trainer().run(until=12) if r.metrics]
+    assert [r.metrics["step"] for r in records] == [1.5, 4.0, 6.0, 8.5, 10.5]
+    assert [r.metrics["rate"] for r in records] == [3, 4, 7, 9, 11]
+
+
+def test_every_step_is_told_what_it_is() -> None:
+    one = trainer()
+    for _ in one.run(until=12):
+        pass
+    assert one.feed.steps == list(range(12))  # type: ignore[attr-defined]
+    assert one.state.step == 12
+    assert one.state.progress.item() == torch.tensor(11 / 12).item()
+
+
+def test_asked_to_stop() -> None:
+    one = trainer()
+    records = one.run(until=12)
+    next(records)
+    one.stop = True
+    last = next(records)
+    assert last.paused and last.step == 4 and not last.metrics
+    assert list(records) == []
+
+
+def test_caller_keeps_its_random_numbers() -> None:
+    records = trainer().run(until=12)
+    torch.manual_seed(5)
+    expected = torch.rand(6)
+    torch.manual_seed(5)
+    found = [torch.rand(()) for _ in records]
+    assert torch.equal(torch.stack(found), expected)
+
+
+def test_networks_train_while_evaluation_lets_them_rest() -> None:
+    one = trainer()
+    modes: list[bool] = []
+    advance, evaluate = one.advance, one.evaluate
+    assert evaluate is not None
+
+    def watched() -> None:
+        modes.append(one.state.student.training and one.state.teacher.training)
+        advance()
+
+    def resting() -> dict[str, Scores]:
+        one.state.student.eval()
+        one.state.teacher.eval()
+        return evaluate()
+
+    one.advance, one.evaluate = watched, resting
+    for _ in one.run(until=12):
+        pass
+    assert modes == [True] * 12
