@@ -50,7 +50,7 @@ class ProgressBar:
             name, total=self.total, completed=run.state.step, words=""
         )
         self.name = name
-        self.started_at = run.state.step
+        self.before = (run.state.step, 0.0)  # steps and seconds at the last record
 
     def __enter__(self) -> Self:
         self.progress.start()
@@ -68,10 +68,12 @@ class ProgressBar:
         words = self.words(record)
         self.progress.update(self.task, completed=record.step, words=words)
         if not self.live and (record.step >= self.next_line or record.step == self.total):
-            left = record.seconds / max(1, record.step - self.started_at)
-            eta = left * (self.total - record.step)
-            print(f"{self.name} {record.step}/{self.total}  {eta:.0f} s left  {words}", flush=True)
+            # From the newest steps alone: the first ones may have waited for a compiler.
+            steps, seconds = record.step - self.before[0], record.seconds - self.before[1]
+            left = seconds / max(1, steps) * (self.total - record.step)
+            print(f"{self.name} {record.step}/{self.total}  {left:.0f} s left  {words}", flush=True)
             self.next_line = record.step + self.line_every
+        self.before = (record.step, record.seconds)
 
     def words(self, record: "Record") -> str:
         found = record.metrics
@@ -200,3 +202,25 @@ def list_models() -> None:
     for name, words in MODELS.items():
         listing.add(name, words)
     listing.show()
+
+
+def show_bench(found: dict[str, Any]) -> None:
+    """Steps a second, where their time goes, and how near that is to what the machine can do."""
+    print(f"{found['algorithm']} on {found['data']}, {found['model']}; {found['how']}")
+    listing = Listing("measure", "value")
+    listing.add("steps a second", f"{found['steps_per_second']:.1f}")
+    for stage, spent in found["milliseconds"].items():
+        words = "a step, ms" if stage == "step" else f"  {stage} alone, eager, ms"
+        listing.add(words, f"{spent:.2f}")
+    listing.add("seconds to the first step", f"{found['seconds_to_first_step']:.1f}")
+    if "share_of_matrix_peak" in found:
+        share, peak = found["share_of_matrix_peak"], found["matrix_peak_tflops"]
+        listing.add("share of the matrix peak", f"{percent(share)} of {peak:.0f} TFLOP/s")
+        listing.add("copies, measured", f"{found['copy_peak_tb_per_s']:.2f} TB/s")
+        listing.add("peak memory", f"{found['peak_memory_gib']:.1f} GiB")
+    listing.show()
+    if "kernels" in found:
+        kernels = Listing("ms a step", "calls", "kernel")
+        for row in found["kernels"][:30]:
+            kernels.add(f"{row['milliseconds']:.3f}", f"{row['calls']:.0f}", row["kernel"][:90])
+        kernels.show()

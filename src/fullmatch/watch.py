@@ -1,0 +1,53 @@
+"""Training while a person watches: a bar, and an interrupt that loses nothing."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fullmatch.comparison import baseline_of, compare
+from fullmatch.display import ProgressBar, say
+from fullmatch.experiment import Run
+from fullmatch.runfolder import RunFolder
+
+INTERRUPTED = 130  # the exit code of a program stopped by Ctrl-C
+
+
+def follow_baseline(folder: RunFolder) -> None:
+    """Train the same network on the labels alone, beside the run it is compared with."""
+    run = baseline_of(folder)
+    if run is not None:
+        print("\nThe same network on the labels alone:")
+        follow(run)
+    compare(folder)
+
+
+def follow(run: Run) -> None:
+    """Train while drawing a bar; an interrupt saves and says how to go on."""
+    for note in (*run.notes, *run.recovery):
+        say(note)
+    with interrupts(run), ProgressBar(run) as bar:
+        for record in run.records():
+            bar.show(record)
+            if record.paused:
+                bar.stop()
+                print(f"Stopped and saved at step {record.step}. Go on with:")
+                print(f"  {run.folder.resume_command}")
+                raise SystemExit(INTERRUPTED)
+
+
+@contextmanager
+def interrupts(run: Run) -> Iterator[None]:
+    """The first Ctrl-C (or SIGTERM) lets the step finish and saves; the second stops at once."""
+
+    def ask(number: int, frame: Any) -> None:
+        if run.trainer.stop:
+            raise KeyboardInterrupt
+        run.trainer.stop = True
+
+    before = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
