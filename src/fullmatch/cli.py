@@ -9,6 +9,7 @@ from fullmatch.commands.bench import bench
 from fullmatch.commands.evaluate import evaluate
 from fullmatch.commands.listing import list_
 from fullmatch.commands.resume import resume
+from fullmatch.commands.rounds import rounds
 from fullmatch.commands.train import train
 from fullmatch.errors import UserError
 
@@ -23,6 +24,7 @@ app.command(resume)
 app.command(evaluate)
 app.command(list_, name="list")
 app.command(bench)
+app.command(rounds)
 
 
 def main(argv: list[str] | None = None) -> None:

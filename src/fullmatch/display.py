@@ -204,6 +204,18 @@ def list_models() -> None:
     listing.show()
 
 
+def show_rounds(folders: list[RunFolder]) -> None:
+    """What each round of self-training reached."""
+    listing = Listing("round", "accuracy", "95 % interval", "folder")
+    for number, folder in enumerate(folders, start=1):
+        found = json.loads(folder.result.read_text(encoding="utf-8")).get("teacher")
+        share, bounds = ("-", "-")
+        if found is not None:
+            share, bounds = percent(found["last"]), interval(found["interval"])
+        listing.add(str(number), share, bounds, str(folder.path))
+    listing.show()
+
+
 def show_bench(found: dict[str, Any]) -> None:
     """Steps a second, where their time goes, and how near that is to what the machine can do."""
     print(f"{found['algorithm']} on {found['data']}, {found['model']}; {found['how']}")

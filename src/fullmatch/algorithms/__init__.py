@@ -25,6 +25,7 @@ from fullmatch.algorithms.softmatch import SoftMatch
 from fullmatch.algorithms.supervised import Supervised
 from fullmatch.algorithms.uda import UDA
 from fullmatch.algorithms.ups import UPS
+from fullmatch.algorithms.ups_offline import UPSOffline
 from fullmatch.algorithms.vat import VAT
 from fullmatch.errors import UserError, did_you_mean
 
@@ -56,6 +57,7 @@ __all__ = [
     "SimMatch",
     "SoftMatch",
     "Supervised",
+    "UPSOffline",
     "algorithm",
     "full",
     "names",
@@ -76,6 +78,7 @@ ALGORITHMS: dict[str, type[Any]] = {
     "freematch": FreeMatch,
     "softmatch": SoftMatch,
     "ups": UPS,
+    "ups_offline": UPSOffline,
     "semco": SemCo,
     "alphamatch": AlphaMatch,
     "comatch": CoMatch,

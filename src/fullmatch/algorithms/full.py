@@ -14,9 +14,13 @@ from fullmatch import distributed
 from fullmatch.algorithms.pseudo_labeling import Step
 from fullmatch.core import Objective, ratio
 from fullmatch.errors import UserError
-from fullmatch.losses import adaptive_k, adaptive_negative, entropy_meaning, negative_labels
-
-CEILING = 0.9025  # released code leaves out entries whose strong probability is above 0.95 squared
+from fullmatch.losses import (
+    CEILING,
+    adaptive_k,
+    adaptive_negative,
+    entropy_meaning,
+    negative_labels,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

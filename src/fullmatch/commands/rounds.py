@@ -1,0 +1,56 @@
+"""`fullmatch rounds`: UPS as published, round after round."""
+
+from pathlib import Path
+
+from fullmatch.commands.parameters import Settings, Whole
+
+
+def rounds(
+    data: str = "digits",
+    *,
+    rounds: int = 3,
+    labels: Whole = None,
+    steps: Whole = None,
+    seed: Whole = None,
+    set_: Settings = None,
+    out: Path | None = None,
+) -> None:
+    """Train UPS in rounds, each a new network taught by the one before.
+
+    Called again with the same --out, it keeps finished rounds and goes on with a broken one.
+
+    Parameters
+    ----------
+    data
+        A data set by name, or your pictures.
+    rounds
+        How many rounds; the paper has 20.
+    labels
+        How many labels of a benchmark to use.
+    steps
+        Training steps of each round.
+    seed
+        Of the labels drawn, the network's start, and every random number. [default: 0]
+    set_
+        Any setting, as a.b=value; may be repeated.
+    out
+        Folder of the rounds. [default: runs/DATA-ups-rounds]
+    """
+    from fullmatch import settings
+    from fullmatch.display import show_rounds
+    from fullmatch.errors import UserError
+    from fullmatch.rounds import rounds as run_rounds
+    from fullmatch.watch import follow
+
+    if rounds < 1:
+        raise UserError(f"--rounds is {rounds}, expected 1 or more")
+    chosen = settings.resolve(
+        data=data,
+        algorithm="ups_offline",
+        labels=labels,
+        steps=steps,
+        seed=seed,
+        assignments=set_ or (),
+    )
+    parent = out or Path("runs") / f"{Path(chosen.data.name).resolve().stem}-ups-rounds"
+    show_rounds(list(run_rounds(chosen, parent, rounds, follow)))

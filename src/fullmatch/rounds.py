@@ -1,0 +1,75 @@
+"""UPS as published: rounds of self-training, each a whole run that starts from nothing."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from fullmatch.algorithms.ups_offline import UPSOffline
+from fullmatch.algorithms.ups_rounds import Choice, choose
+from fullmatch.config import ExperimentConfig
+from fullmatch.data import Source
+from fullmatch.experiment import EVALUATION_BATCH, Run, load_source, resume, start
+from fullmatch.runfolder import RunFolder
+from fullmatch.training.randomness import borrowed, seed_step
+from fullmatch.training.step import autocast
+
+SAMPLES = 10  # passes with dropout by which an image is labeled
+
+
+def rounds(
+    config: ExperimentConfig, parent: Path, count: int, follow: Callable[[Run], None]
+) -> Iterator[RunFolder]:
+    """Train round after round below `parent`; finished ones are kept, a broken one goes on."""
+    source = load_source(config)
+    spec = config.algorithm
+    for number in range(1, count + 1):
+        folder = RunFolder(parent / f"round-{number:02d}")
+        chosen = folder.path / "choice.safetensors"
+        if not chosen.exists():
+            run = a_round(replace(config, algorithm=spec), folder, source)
+            if not folder.result.exists():
+                follow(run)
+            # All but the last rounds hand on the same number of labels of every class.
+            write(chosen, choice_of(run, balanced=number < count - 1))
+        spec = replace(spec, choice=str(chosen))
+        yield folder
+
+
+def a_round(config: ExperimentConfig, folder: RunFolder, source: Source) -> Run:
+    if folder.config.exists():
+        return resume(folder, source)
+    return start(config, folder, source)
+
+
+@torch.no_grad()
+def choice_of(run: Run, *, balanced: bool) -> Choice:
+    """What the trained student says of every image, sampled with dropout."""
+    state, images = run.state, run.dataset.images
+    spec = run.config.algorithm
+    assert isinstance(spec, UPSOffline)
+    state.student.eval()  # running statistics; only the dropout below is random
+    parts: list[Tensor] = []
+    with borrowed(run.device), autocast(run.device, run.bf16):
+        seed_step(run.config.seed, state.step, 0, run.device)
+        for at in range(0, len(run.dataset.unlabeled), EVALUATION_BATCH):
+            index = run.dataset.unlabeled[at : at + EVALUATION_BATCH]
+            view = run.augment(images.read(index).to(run.device), "plain")
+            features = state.student.pool(state.student.feature_map(view))
+            drawn = [
+                state.student.classify(
+                    torch.nn.functional.dropout(features, spec.dropout, training=True)
+                )
+                for _ in range(SAMPLES)
+            ]
+            parts.append(torch.stack(drawn).float().cpu())
+    return choose(torch.cat(parts, dim=1), balanced=balanced)
+
+
+def write(path: Path, choice: Choice) -> None:
+    aside = path.with_name(f".{path.name}")
+    save_file({name: tensor.contiguous() for name, tensor in choice._asdict().items()}, aside)
+    aside.replace(path)
