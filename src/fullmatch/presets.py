@@ -52,7 +52,7 @@ def digits(labels: int | None = None, algorithm: str = "fullmatch") -> Experimen
         model=ModelConfig(name="wrn-10-1", norm_momentum=0.01),
         optimizer=with_recipe(OptimizerConfig(), spec),
         training=TrainingConfig(
-            steps=800,
+            steps=1600,
             batch=40,
             ratio=min(spec.ratio, 3),  # 1,297 images: more a step would mostly cost time
             ema=0.99,
