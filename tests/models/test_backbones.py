@@ -1,0 +1,91 @@
+"""Networks of torchvision and timm, taken apart without being changed."""
+
+import builtins
+from typing import Any
+
+import pytest
+import torch
+from torchvision import models
+
+from fullmatch.errors import UserError
+from fullmatch.models import MODELS, Backbone, network, shape_of_map
+
+
+def test_resnet50_has_its_published_size() -> None:
+    with torch.device("meta"):
+        model = network("resnet50", 1000, (3, 224, 224))
+    assert sum(p.numel() for p in model.parameters()) == 25_557_032
+
+
+def test_resnet_keeps_its_map_and_its_numbers() -> None:
+    torch.manual_seed(0)
+    ours = network("resnet18", 5, (3, 64, 64)).eval()
+    assert isinstance(ours, Backbone)
+    theirs = models.resnet18(num_classes=5).eval()
+    body = {k: v for k, v in theirs.state_dict().items() if not k.startswith("fc")}
+    ours.body.load_state_dict(dict(zip(ours.body.state_dict(), body.values(), strict=True)))
+    ours.head.load_state_dict(theirs.fc.state_dict())
+    images = torch.randn(2, 3, 64, 64)
+    torch.testing.assert_close(ours(images).logits, theirs(images))
+    assert shape_of_map(ours, (3, 64, 64)) == (512, 2, 2)
+
+
+@pytest.mark.parametrize(
+    "name", ["mobilenet_v3_small", "convnext_tiny", "squeezenet1_1", "vit_b_32"]
+)
+def test_any_torchvision_classifier(name: str) -> None:
+    if name == "squeezenet1_1":
+        with pytest.raises(UserError, match="no plain linear head"):
+            network(name, 7, (3, 64, 64))
+        return
+    side = 224 if name.startswith("vit") else 64
+    model = network(name, 7, (3, side, side)).eval()
+    with torch.no_grad():
+        output = model(torch.randn(2, 3, side, side))
+    assert output.logits.shape == (2, 7)
+    assert output.features.shape[1] == shape_of_map(model, (3, side, side))[0]
+
+
+def test_grey_images_are_repeated() -> None:
+    torch.manual_seed(0)
+    model = network("resnet18", 3, (1, 32, 32)).eval()
+    grey = torch.randn(2, 1, 32, 32)
+    assert torch.equal(model(grey).logits, model(grey.repeat(1, 3, 1, 1)).logits)
+
+
+def test_shape_of_map_changes_nothing() -> None:
+    model = network("wrn-10-1", 3, (1, 8, 8))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    assert shape_of_map(model, (1, 8, 8)) == (64, 2, 2) and model.training
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_unknown_names_are_guessed() -> None:
+    with pytest.raises(UserError, match=r"unknown model 'resnet81'.*did you mean 'resnet"):
+        network("resnet81", 3, (3, 32, 32))
+    with pytest.raises(UserError, match="did you mean 'wrn-28-2'"):
+        network("wrn28-2", 3, (3, 32, 32))
+    with pytest.raises(UserError, match="the depth must be 6n"):
+        network("wrn-27-2", 3, (3, 32, 32))
+    with pytest.raises(UserError, match="no pretrained weights"):
+        network("wrn-28-2", 3, (3, 32, 32), pretrained=True)
+
+
+def test_timm_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = builtins.__import__
+
+    def without_timm(name: str, *rest: Any) -> Any:
+        if name == "timm":
+            raise ImportError(name)
+        return found(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without_timm)
+    with pytest.raises(UserError, match=r"pip install 'fullmatch\[timm\]'"):
+        network("timm:resnet10t", 3, (3, 32, 32))
+
+
+def test_listed_names_can_be_built() -> None:
+    with torch.device("meta"):
+        for name in MODELS:
+            if "<" not in name:
+                network(name, 10, (3, 32, 32))

@@ -1,0 +1,72 @@
+"""Did the unlabeled images help? The same network, labels and test images, image by image."""
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from fullmatch.comparison import FOLDER, baseline_of, compare
+from fullmatch.experiment import Run
+from fullmatch.runfolder import RunFolder
+from tests.small_runs import abandon_after, begin, config, digits, finish, stop_after
+
+
+def finished(tmp_path: Path) -> RunFolder:
+    return finish(begin(config("fullmatch", baseline=True), tmp_path / "run")).folder
+
+
+def baseline(folder: RunFolder) -> Run:
+    run = baseline_of(folder, digits())
+    assert run is not None
+    return run
+
+
+def test_same_network_same_labels_no_unlabeled_images(tmp_path: Path) -> None:
+    folder = finished(tmp_path)
+    alone = baseline(folder)
+    assert alone.table()["algorithm"] == {"name": "supervised"}
+    assert alone.split is not None and alone.split.save(tmp_path / "split") is None
+    assert (tmp_path / "split").read_text() == folder.split.read_text()
+    assert alone.config.model.name == "wrn-10-1" and alone.config.baseline is False
+    assert alone.config.training.steps == 8
+    finish(alone)
+    assert baseline_of(folder, digits()) is None
+
+
+def test_baseline_is_resumed_too(tmp_path: Path) -> None:
+    folder = finished(tmp_path)
+    baseline(folder)  # killed before anything was saved
+    stop_after(baseline(folder), 2)
+    abandon_after(baseline(folder), 6)
+    again = baseline(folder)
+    assert again.recovery == ["resumed at step 5"]
+    finish(again)
+    straight = finished(tmp_path / "other")
+    finish(baseline(straight))
+    ends = [(f.path / FOLDER / "model.safetensors").read_bytes() for f in (folder, straight)]
+    assert ends[0] == ends[1]
+
+
+def test_a_folder_without_anything_in_it_is_begun(tmp_path: Path) -> None:
+    folder = finished(tmp_path)
+    (folder.path / FOLDER).mkdir()  # killed right after it was made
+    finish(baseline(folder))
+    assert compare(folder) is not None
+
+
+def test_comparison_counts_image_by_image(tmp_path: Path) -> None:
+    folder = finished(tmp_path)
+    assert compare(folder) is None
+    finish(baseline(folder))
+    inner = RunFolder(folder.path / FOLDER)
+    labels = load_file(folder.predictions)["labels"]
+    right = torch.nn.functional.one_hot(labels, 10).float()
+    wrong = right.roll(1, dims=1)
+    for each, hits in ((folder, 40), (inner, 20)):
+        probs = torch.cat([right[:hits], wrong[hits:]])
+        save_file({"probabilities": probs, "labels": labels}, each.predictions)
+    found = compare(folder)
+    assert found is not None and found["gain"] == 0.4 and found["verdict"] == "helped"
+    result = json.loads(folder.result.read_text())
+    assert result["labels_only"] == found and result["data"] == "digits"

@@ -1,0 +1,158 @@
+"""Bad input: every mistake ends in one line and exit code 2, and leaves nothing behind."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from fullmatch.cli import main
+from tests.small_pictures import pets_in
+
+TINY = ("--set", "training.batch=4", "--set", "training.ratio=2", "--set", "model.name=wrn-10-1")
+Mistake = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def mistake(here: Path, capsys: pytest.CaptureFixture[str]) -> Mistake:
+    """Runs a command that must fail, and returns its one line."""
+
+    def tree() -> dict[Path, bytes | None]:
+        return {p: p.read_bytes() if p.is_file() else None for p in here.rglob("*")}
+
+    def run(*argv: str) -> str:
+        before = tree()
+        with pytest.raises(SystemExit) as end:
+            main(list(argv))
+        found = capsys.readouterr()
+        assert end.value.code == 2
+        assert found.err.startswith("fullmatch: ") and found.err.count("\n") == 1
+        assert "Traceback" not in found.err
+        assert tree() == before
+        return found.err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("trian digits", 'Did you mean "train"?'),
+        ("train --stepps 5", "Did you mean --steps?"),
+        ("train --algorithm fulmatch", "did you mean 'fullmatch'?"),
+        ("train --algorithm full-mixmatch", "has no pseudo-labels"),
+        ("train cifar11", "did you mean 'cifar10'?"),
+        ("train --data digit", "did you mean 'digits'?"),
+        ("train --set training.stesp=5", "did you mean 'steps'?"),
+        ("train --set trianing.steps=5", "did you mean 'training'?"),
+        ("train --set algorithm.treshold=0.5", "did you mean 'threshold'?"),
+        ("train --set model.name=wrn-28-22x", "did you mean 'wrn-28-2'?"),
+        ("train --set training.execution=grahp", "did you mean 'graph'?"),
+        ("train --steps many", "--steps: 'many' is no whole number"),
+        ("train --steps 1.5", "--steps: '1.5' is no whole number"),
+        ("train --steps 0", "training.steps is 0, expected 1 or more"),
+        ("train --seed -1", "seed is -1"),
+        ("train --set training.batch=large", "expected a whole number"),
+        ("train --set training.log_every=0", "expected 1 or more"),
+        ("train --set nothing", "expected a.b=value"),
+        ("train --labels 9", "9 labels are fewer than the 10 classes of digits"),
+        ("train --labels 100000", "ask for fewer labels"),
+        ("train --set data.split=nowhere.json", "cannot read the split nowhere.json"),
+        ("train --set data.size=16", "leave the size out"),
+        ("train --config nowhere.toml", "cannot read the config nowhere.toml"),
+        ("train --set training.execution=graph", "needs an NVIDIA GPU"),
+        ("train --algorithm semco", "embeddings"),
+        ("train nowhere.csv", "no data set 'nowhere.csv'"),
+        ("resume nowhere", "nowhere is no run folder"),
+        ("resume", "requires an argument"),
+        ("evaluate nowhere", "nowhere is no run folder"),
+        ("list algorithm", 'Did you mean "algorithms"?'),
+        ("list", "requires an argument"),
+    ],
+)
+def test_mistakes(command: str, words: str, mistake: Mistake) -> None:
+    assert words in mistake(*command.split())
+
+
+def test_data_files_that_are_not_there(
+    mistake: Mistake, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*_: object, **__: object) -> None:
+        raise OSError("no network")
+
+    (here / "data").mkdir()
+    monkeypatch.setattr("urllib.request.urlopen", unreachable)
+    line = mistake("train", "cifar10", "--set", f"data.root={here / 'data'}")
+    assert "cifar-10-batches-py" in line and "cifar10.npz" in line and str(here / "data") in line
+
+
+def test_folders_that_cannot_be_learned_from(mistake: Mistake, here: Path) -> None:
+    pets = pets_in(here)
+    (here / "empty").mkdir()
+    assert "empty" in mistake("train", "empty")
+    (pets / "labeled" / "bird").mkdir()
+    assert "bird" in mistake("train", "pets")
+    (pets / "labeled" / "bird").rmdir()
+    shutil.rmtree(pets / "labeled" / "cat")
+    assert "class" in mistake("train", "pets")
+    shutil.rmtree(pets / "labeled")
+    assert "labeled" in mistake("train", "pets")
+
+
+def test_broken_labeled_picture_stops_with_its_name(mistake: Mistake, here: Path) -> None:
+    (pets_in(here) / "labeled" / "cat" / "broken.png").write_bytes(b"nothing")
+    assert "broken.png" in mistake("train", "pets")
+
+
+def test_unreadable_configs(mistake: Mistake, here: Path) -> None:
+    (here / "odd.toml").write_text("[training\n")
+    assert "odd.toml is not TOML" in mistake("train", "--config", "odd.toml")
+    (here / "key.toml").write_text("[training]\nstesp = 3\n")
+    assert "did you mean 'steps'?" in mistake("train", "--config", "key.toml")
+    (here / "type.toml").write_text('[training]\nsteps = "3"\n')
+    assert "training.steps is '3', expected a whole number" in mistake(
+        "train", "--config", "type.toml"
+    )
+    assert "cannot read the config" in mistake("train", "--config", str(here))
+
+
+def test_existing_output_folder(mistake: Mistake, here: Path) -> None:
+    (here / "mine").mkdir()
+    (here / "mine" / "thesis.txt").write_text("years of work")
+    assert "mine exists already" in mistake("train", "digits", "--out", "mine")
+    assert "mine/thesis.txt exists already" in mistake("train", "--out", "mine/thesis.txt")
+    assert "cannot make the run folder" in mistake(
+        "train", "digits", "--out", "mine/thesis.txt/run", "--steps", "1"
+    )
+
+
+def test_damaged_runs(mistake: Mistake, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["train", "digits", "--steps", "2", "--out", "run", *TINY])
+    capsys.readouterr()
+    (here / "run" / "model.safetensors").write_bytes(b"")
+    assert "damaged" in mistake("evaluate", "run")
+    (here / "run" / "result.json").unlink()
+    for state in here.glob("run/checkpoints/*/state.safetensors"):
+        state.write_bytes(state.read_bytes()[:-1])
+    line = mistake("resume", "run")
+    assert "no whole checkpoint" in line and "step-000000002 is damaged" in line
+    (here / "run" / "config.toml").write_text("[data\n")
+    assert "is not TOML" in mistake("resume", "run")
+
+
+def test_a_loss_that_is_no_number_is_one_line(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "hot.toml").write_text(tomli_w.dumps({"optimizer": {"rate": 1e30}}))
+    with pytest.raises(SystemExit) as end:
+        main(["train", "--config", "hot.toml", "--steps", "60", *TINY])
+    found = capsys.readouterr().err
+    assert end.value.code == 2 and found.count("\n") == 1
+    assert "the loss is no longer a number" in found and "--set optimizer.rate=" in found

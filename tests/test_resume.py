@@ -1,0 +1,97 @@
+"""Exact resume: whatever interrupts a run, its end is that of the uninterrupted one."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from fullmatch.algorithms import names
+from fullmatch.config import ExperimentConfig
+from tests.small_runs import (
+    STEPS,
+    abandon_after,
+    again,
+    begin,
+    bits,
+    config,
+    embeddings,
+    finish,
+    remains,
+    stop_after,
+)
+
+
+def config_of(name: str, folder: Path) -> ExperimentConfig:
+    if name.endswith("semco"):
+        return config(name, f"algorithm.embeddings={embeddings(folder)}")
+    return config(name)
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_algorithm_ends_the_same(name: str, tmp_path: Path) -> None:
+    chosen = config_of(name, tmp_path)
+    straight, broken = tmp_path / "straight", tmp_path / "broken"
+    whole = finish(begin(chosen, straight))
+    stop_after(begin(chosen, broken), 2)
+    abandon_after(again(broken), 6)
+    resumed = again(broken)
+    assert resumed.recovery == ["resumed at step 5"]
+    finish(resumed)
+    assert remains(broken) == remains(straight)
+    assert bits(resumed.state.state_dict()) == bits(whole.state.state_dict())
+    assert whole.state.step == resumed.state.step == STEPS
+
+
+def test_running_on_needs_no_second_object(tmp_path: Path) -> None:
+    """A caller may leave the loop and come back to it."""
+    straight, broken = tmp_path / "straight", tmp_path / "broken"
+    finish(begin(config(), straight))
+    run = begin(config(), broken)
+    abandon_after(run, 3)
+    finish(run)
+    assert remains(broken)["state"] == remains(straight)["state"]
+    assert remains(broken)["metrics"] == remains(straight)["metrics"]
+
+
+def test_the_end_itself_can_be_repeated(tmp_path: Path) -> None:
+    """Killed after the last step, before the result was written."""
+    out = tmp_path / "run"
+    finish(begin(config(), out))
+    before = remains(out)
+    for written in ("result.json", "model.safetensors", "predictions.safetensors"):
+        (out / written).unlink()
+    finish(again(out))
+    assert remains(out) == before
+
+
+def test_stopped_before_anything_was_saved(tmp_path: Path) -> None:
+    straight, broken = tmp_path / "straight", tmp_path / "broken"
+    finish(begin(config(), straight))
+    begin(config(), broken)
+    resumed = again(broken)
+    assert resumed.recovery == ["it was stopped before anything was saved: starting at step 0"]
+    finish(resumed)
+    assert remains(broken) == remains(straight)
+
+
+def test_thread_count_comes_back_with_the_state(tmp_path: Path) -> None:
+    torch.set_num_threads(2)
+    stop_after(begin(config(), tmp_path / "run"), 2)
+    torch.set_num_threads(1)
+    resumed = again(tmp_path / "run")
+    assert torch.get_num_threads() == 2
+    assert any("2 threads" in note for note in resumed.notes)
+
+
+def test_average_has_no_dip(tmp_path: Path) -> None:
+    """The teacher goes on from where it was, not from the student."""
+    run = begin(config(), tmp_path / "run")
+    stop_after(run, 4)
+    resumed = again(tmp_path / "run")
+    for own, kept in zip(
+        resumed.state.teacher.parameters(), run.state.teacher.parameters(), strict=True
+    ):
+        assert torch.equal(own, kept)
+    student = dict(resumed.state.student.named_parameters())
+    teacher = dict(resumed.state.teacher.named_parameters())
+    assert not torch.equal(student["head.weight"], teacher["head.weight"])
