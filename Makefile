@@ -4,14 +4,20 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SYSTEM_PYTHON ?= python3
 
-.PHONY: demo test lint format clean
+.PHONY: demo test browser lint format clean
 
 demo: $(READY)
 	$(BIN)/fullmatch train digits --labels 40 --baseline
 
 # Two processes of one thread each: the tests are many and small.
-test: $(READY)
+test: $(READY) browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --cov --cov-fail-under=90 --cov-report=term:skip-covered
+
+# Pages are tested in a real browser: Debian's chromium, installed here where that is possible.
+browser:
+	@test -x /usr/bin/chromium -a -x /usr/bin/chromedriver \
+	  || { apt-get update -qq && apt-get install -y -qq chromium chromium-driver; } \
+	  || { echo "The tests need chromium and chromedriver in /usr/bin: install them first."; exit 1; }
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -1,20 +1,17 @@
 """How fast a training step is here, where its time goes, and how near that is to the machine."""
 
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from fullmatch.assembly import Assembly, device_name
 from fullmatch.config import ExperimentConfig
 from fullmatch.core import Appearance
 from fullmatch.data import DATASETS, SemiDataset, Source, TensorStore, draw
 from fullmatch.errors import UserError
-from fullmatch.experiment import Run, device_name
-from fullmatch.runfolder import RunFolder
 from fullmatch.settings import display_name
 from fullmatch.training.step import autocast
 
@@ -26,31 +23,30 @@ def bench(
 ) -> dict[str, Any]:
     """Train on noise of a data set's shape, and time it."""
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory() as place:
-        run = Run(RunFolder(Path(place)), config, noise(config), None)
-        run.trainer.log_every = run.trainer.checkpoint_every = run.trainer.total = 10**9
-        run.trainer.evaluate = None
-        advance(run, 1)
-        first_step = time.perf_counter() - started
-        advance(run, max(4, steps // 5))  # past recording and autotuning
-        times = [advance(run, steps) / steps for _ in range(repeats)]
-        step = statistics.median(times)
-        found = {
-            "data": config.data.name,
-            "algorithm": display_name(config.algorithm),
-            "model": config.model.name,
-            "device": device_name(run.device),
-            "how": run.notes[-1],
-            "steps_per_second": 1 / step,
-            "spread": (max(times) - min(times)) / step,
-            "milliseconds": {"step": 1e3 * step, **stages(run)},
-            "seconds_to_first_step": first_step,
-        }
-        if profile:
-            found["kernels"] = kernels(run)
-        if run.device.type == "cuda":
-            found |= machine_share(run, step)
-        return found
+    run = Assembly(config, noise(config))
+    run.trainer.log_every = run.trainer.checkpoint_every = run.trainer.total = 10**9
+    run.trainer.evaluate = None
+    advance(run, 1)
+    first_step = time.perf_counter() - started
+    advance(run, max(4, steps // 5))  # past recording and autotuning
+    times = [advance(run, steps) / steps for _ in range(repeats)]
+    step = statistics.median(times)
+    found = {
+        "data": config.data.name,
+        "algorithm": display_name(config.algorithm),
+        "model": config.model.name,
+        "device": device_name(run.device),
+        "how": run.notes[-1],
+        "steps_per_second": 1 / step,
+        "spread": (max(times) - min(times)) / step,
+        "milliseconds": {"step": 1e3 * step, **stages(run)},
+        "seconds_to_first_step": first_step,
+    }
+    if profile:
+        found["kernels"] = kernels(run)
+    if run.device.type == "cuda":
+        found |= machine_share(run, step)
+    return found
 
 
 def noise(config: ExperimentConfig) -> SemiDataset:
@@ -75,7 +71,7 @@ def noise(config: ExperimentConfig) -> SemiDataset:
     return SemiDataset.of(source, draw(labels, wanted, 0, facts.num_classes, facts.name))
 
 
-def advance(run: Run, steps: int) -> float:
+def advance(run: Assembly, steps: int) -> float:
     """Seconds of so many steps, with the device's work finished at both ends."""
     synchronize(run.device)
     started = time.perf_counter()
@@ -85,7 +81,7 @@ def advance(run: Run, steps: int) -> float:
     return time.perf_counter() - started
 
 
-def stages(run: Run) -> dict[str, float]:
+def stages(run: Assembly) -> dict[str, float]:
     """Milliseconds of augmentation, forward, backward and update, each timed outside a recording.
 
     Launches are not overlapped as in a recorded step, so on a GPU these add up to more than it.
@@ -126,7 +122,7 @@ def milliseconds(work: Callable[[], object], device: torch.device, repeats: int 
     return 1e3 * statistics.median(times[2:])
 
 
-def kernels(run: Run, steps: int = 5) -> list[dict[str, Any]]:
+def kernels(run: Assembly, steps: int = 5) -> list[dict[str, Any]]:
     """Every kernel of a step by the time it takes on the device, largest first."""
     from torch.profiler import ProfilerActivity, profile
 
@@ -143,7 +139,7 @@ def kernels(run: Run, steps: int = 5) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -row["milliseconds"])
 
 
-def machine_share(run: Run, step: float) -> dict[str, Any]:
+def machine_share(run: Assembly, step: float) -> dict[str, Any]:
     """Arithmetic of a step against the card's measured bf16 matrix rate; memory in use."""
     from torch.utils.flop_counter import FlopCounterMode
 

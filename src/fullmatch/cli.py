@@ -8,6 +8,7 @@ import fullmatch
 from fullmatch.commands.bench import bench
 from fullmatch.commands.evaluate import evaluate
 from fullmatch.commands.listing import list_
+from fullmatch.commands.report import report
 from fullmatch.commands.resume import resume
 from fullmatch.commands.rounds import rounds
 from fullmatch.commands.train import train
@@ -23,6 +24,7 @@ app.command(train)
 app.command(resume)
 app.command(evaluate)
 app.command(list_, name="list")
+app.command(report)
 app.command(bench)
 app.command(rounds)
 

@@ -6,9 +6,10 @@ from typing import Any
 import torch
 
 from fullmatch import data as datasets
+from fullmatch.assembly import EVALUATION_BATCH
 from fullmatch.classifier import Classifier
 from fullmatch.errors import UserError
-from fullmatch.experiment import EVALUATION_BATCH, load_source
+from fullmatch.experiment import load_source
 from fullmatch.results import wilson
 from fullmatch.runfolder import RunFolder
 from fullmatch.settings import config_of

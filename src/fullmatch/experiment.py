@@ -1,23 +1,23 @@
-"""From a config to a run folder: the only place where data, algorithm and training meet."""
+"""A run in its folder: started, logged, saved, resumed, finished."""
 
 import hashlib
 import json
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 
 import fullmatch
 from fullmatch import data
 from fullmatch.algorithms import algorithm as spec_of
 from fullmatch.algorithms import name_of
-from fullmatch.augment.views import Augmenter
-from fullmatch.classifier import Classifier
+from fullmatch.assembly import Assembly, device_name
 from fullmatch.config import (
     ExperimentConfig,
     config_table,
@@ -25,29 +25,13 @@ from fullmatch.config import (
     fingerprint,
     read_toml,
 )
-from fullmatch.core import Task
 from fullmatch.data import SemiDataset, Source, Split
-from fullmatch.data.feed import feed_of
 from fullmatch.errors import UserError
-from fullmatch.models import network, shape_of_map
 from fullmatch.results import summary
 from fullmatch.runfolder import RunFolder
 from fullmatch.training import checkpoint
-from fullmatch.training.evaluation import Scores, probabilities, scores
-from fullmatch.training.execution import (
-    Recorded,
-    chosen_execution,
-    chosen_precision,
-    compiled_augmentation,
-    compiled_loss,
-)
 from fullmatch.training.randomness import borrowed, seed_step
-from fullmatch.training.schedule import learning_rate
-from fullmatch.training.state import TrainState
-from fullmatch.training.step import Augmentation, Loss, TrainingStep, autocast
-from fullmatch.training.trainer import Record, Trainer
-
-EVALUATION_BATCH = 500
+from fullmatch.training.trainer import Record
 
 
 def load_source(config: ExperimentConfig) -> Source:
@@ -70,109 +54,17 @@ def split_of(config: ExperimentConfig, source: Source) -> Split | None:
     return data.draw(source.labels, count, seed, source.num_classes, source.name)
 
 
-class Run:
+class Run(Assembly):
     """One training run in its folder: `records` trains, logs and saves; then `result` is there."""
 
     def __init__(
         self, folder: RunFolder, config: ExperimentConfig, dataset: SemiDataset, split: Split | None
     ) -> None:
-        self.folder, self.config, self.dataset, self.split = folder, config, dataset, split
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.notes: list[str] = list(dataset.notes)
+        super().__init__(config, dataset)
+        self.folder, self.split = folder, split
         self.data_hash = hash_of(dataset)
         self.facts: dict[str, Any] = {}  # of the checkpoint this run continues
         self.recovery: list[str] = []  # how it was continued; no part of the result
-        with borrowed(self.device):
-            torch.manual_seed(config.seed)
-            self.build()
-
-    def build(self) -> None:
-        config, device, training = self.config, self.device, self.config.training
-        if training.threads:
-            torch.set_num_threads(training.threads)
-        if device.type == "cuda":
-            torch.backends.cudnn.benchmark = not training.deterministic
-            torch.use_deterministic_algorithms(training.deterministic)
-            torch.set_float32_matmul_precision("high")
-        self.augment = Augmenter(self.dataset.appearance, config.data.strong).to(device)
-        image = self.view_shape()
-        student = network(
-            config.model.name,
-            self.dataset.num_classes,
-            image,
-            pretrained=config.model.pretrained,
-            norm_momentum=config.model.norm_momentum,
-        )
-        feature_map = shape_of_map(student, image)
-        self.task = task = Task(
-            num_classes=self.dataset.num_classes,
-            num_labeled=len(self.dataset.labeled),
-            num_unlabeled=len(self.dataset.unlabeled),
-            class_prior=self.dataset.class_prior,
-            image=image,
-            features=feature_map[0],
-            feature_map=feature_map,
-        )
-        algorithm = config.algorithm.build(task)
-        algorithm.weak_gradient = training.weak_gradient
-        self.state = TrainState(
-            student,
-            algorithm,
-            weight_decay=config.optimizer.weight_decay,
-            momentum=config.optimizer.momentum,
-            nesterov=config.optimizer.nesterov,
-            device=device,
-        )
-        ratio = config.algorithm.ratio if training.ratio is None else training.ratio
-        feed = feed_of(
-            self.dataset, batch=training.batch, ratio=ratio, seed=config.seed, device=device
-        )
-        self.notes += feed.notes
-        execution = chosen_execution(training.execution, device)
-        precision = chosen_precision(training.precision, device)
-        self.bf16 = precision == "bf16"
-        self.notes.append(f"runs on {device_name(device)}: {execution}, {precision}")
-        # The modules themselves, uncompiled, for whoever wants to look at a part of the step.
-        self.augmentation = Augmentation(self.augment, algorithm.views)
-        self.loss = Loss(self.state.student, self.state.teacher, algorithm)
-        eager = execution == "eager"
-        step: Callable[[], None] = TrainingStep(
-            self.state,
-            feed,
-            self.augmentation if eager else compiled_augmentation(self.augmentation),
-            self.loss if eager else compiled_loss(self.loss),
-            ema=training.ema,
-            clip=config.optimizer.clip,
-            bf16=self.bf16,
-        )
-        if execution == "graph":
-            step = Recorded(step, self.notes.append)
-        self.trainer = Trainer(
-            self.state,
-            feed,
-            step,
-            rate=lambda at: learning_rate(
-                at,
-                training.steps,
-                base=config.optimizer.rate,
-                cosine=config.optimizer.cosine,
-            ),
-            total=training.steps,
-            seed=config.seed,
-            log_every=training.log_every,
-            evaluate_every=training.evaluate_every,
-            checkpoint_every=training.checkpoint_every,
-            # A benchmark's test images are looked at during training, and numbers chosen on them
-            # are marked; somebody's own test pictures are read once, when all is done.
-            evaluate=self.evaluate if self.dataset.benchmark else None,
-        )
-
-    def view_shape(self) -> tuple[int, int, int]:
-        channels, height, width = self.dataset.images.shape
-        crop = self.dataset.appearance.crop
-        return (channels, crop, crop) if crop else (channels, height, width)
-
-    # What a run does
 
     def records(self) -> Iterator[Record]:
         """Train to the end, logging every record and saving in between."""
@@ -253,43 +145,8 @@ class Run:
     def table(self) -> dict[str, Any]:
         return config_table(self.config, name_of)
 
-    # How good it is
-
-    def predict(self, who: str, images: data.ImageStore) -> Tensor:
-        classifier = self.classifier(who).eval()
-        with autocast(self.device, self.bf16):
-            return probabilities(classifier, images, batch=EVALUATION_BATCH, device=self.device)
-
-    def classifier(self, who: str) -> Classifier:
-        state = self.state
-        student = who == "student"
-        return Classifier(
-            state.student if student else state.teacher,
-            state.algorithm if student else state.teacher_algorithm(),
-            self.augment,
-            classes=self.dataset.classes,
-            image=self.dataset.images.shape,
-        )
-
-    def evaluate(self) -> dict[str, Scores]:
-        assert self.dataset.test is not None and self.dataset.test_labels is not None
-        store = self.test_store()
-        return {
-            who: scores(self.predict(who, store), self.dataset.test_labels)
-            for who in ("student", "teacher")
-        }
-
-    def test_store(self) -> data.ImageStore:
-        """The test images, on the device if they are tensors; moved there once."""
-        if not hasattr(self, "_test"):
-            test = self.dataset.test
-            self._test = test.to(self.device) if isinstance(test, data.TensorStore) else test
-        return self._test  # type: ignore[return-value]
-
     def finish(self) -> None:
         """Write the model and the result."""
-        from safetensors.torch import save_file
-
         self.classifier("teacher").save(
             self.folder.model,
             model=self.config.model.name,
@@ -377,12 +234,6 @@ def hash_of(dataset: SemiDataset) -> str:
     for part in (dataset.labels, dataset.labeled):
         found.update(part.cpu().numpy().tobytes())
     return found.hexdigest()[:16]
-
-
-def device_name(device: torch.device) -> str:
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"CPU ({torch.get_num_threads()} threads)"
 
 
 def versions() -> dict[str, str]:

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from fullmatch.algorithms.ups_offline import UPSOffline
 from fullmatch.algorithms.ups_rounds import Choice, choose
+from fullmatch.assembly import EVALUATION_BATCH
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source
-from fullmatch.experiment import EVALUATION_BATCH, Run, load_source, resume, start
+from fullmatch.experiment import Run, load_source, resume, start
 from fullmatch.runfolder import RunFolder
 from fullmatch.training.randomness import borrowed, seed_step
 from fullmatch.training.step import autocast

@@ -1,0 +1,21 @@
+const root = document.documentElement;
+const button = document.getElementById("theme");
+const dark = () =>
+  root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+const show = () => {
+  button.textContent = dark() ? "Light theme" : "Dark theme";
+};
+try {
+  const kept = localStorage.getItem("fullmatch-theme");
+  if (kept === "dark" || kept === "light") root.dataset.theme = kept;
+} catch {} // a browser may refuse storage to pages opened from a file
+button.addEventListener("click", () => {
+  root.dataset.theme = dark() ? "light" : "dark";
+  try {
+    localStorage.setItem("fullmatch-theme", root.dataset.theme);
+  } catch {}
+  show();
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
+show();
+button.hidden = false;

@@ -1,0 +1,50 @@
+"""A real browser for looking at reports: Debian's chromium, without a window or a network."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+)
+
+
+@contextmanager
+def browser() -> Iterator[webdriver.Chrome]:
+    with tempfile.TemporaryDirectory() as profile:
+        options = Options()
+        options.binary_location = "/usr/bin/chromium"
+        for flag in (*FLAGS, f"--user-data-dir={profile}"):
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+        try:
+            yield driver
+        finally:
+            driver.quit()
+
+
+def resize(driver: webdriver.Chrome, width: int, height: int = 900) -> None:
+    """The page itself, as wide as asked; a window never gets as narrow as a phone."""
+    metrics: dict[str, Any] = {"width": width, "height": height}
+    metrics |= {"deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def prefer(driver: webdriver.Chrome, scheme: str) -> None:
+    """What the system asks for: light or dark."""
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})

@@ -1,0 +1,31 @@
+"""Two real runs of a few steps: a benchmark with its baseline, and somebody's own pictures."""
+
+from pathlib import Path
+
+import pytest
+
+from fullmatch.comparison import baseline_of, compare
+from fullmatch.experiment import start
+from fullmatch.runfolder import RunFolder
+from fullmatch.settings import resolve
+from tests.small_pictures import pets_in
+from tests.small_runs import AWKWARD, TINY, finish
+
+
+@pytest.fixture(scope="session")
+def digits_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("digits") / "run"
+    config = resolve(labels=40, baseline=True, assignments=(*TINY, *AWKWARD))
+    folder = finish(start(config, RunFolder.planned("digits", path))).folder
+    baseline = baseline_of(folder)
+    assert baseline is not None
+    finish(baseline)
+    compare(folder)
+    return path
+
+
+@pytest.fixture(scope="session")
+def pets_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("pets")
+    config = resolve(data=str(pets_in(place)), assignments=(*TINY, *AWKWARD, "model.name=wrn-10-1"))
+    return finish(start(config, RunFolder.planned("pets", place / "run"))).folder.path

@@ -1,0 +1,42 @@
+"""Pictures inside the page: small, in order, and with words for whoever cannot see them."""
+
+import base64
+import io
+from pathlib import Path
+
+from PIL import Image
+
+from fullmatch.report.gallery import SIDE, Pictures, data_address, gallery
+from fullmatch.report.runs import read_run
+from tests.report.written import ODD, write_run
+
+
+def decoded(address: str) -> Image.Image:
+    return Image.open(io.BytesIO(base64.b64decode(address.removeprefix("data:image/png;base64,"))))
+
+
+def test_pictures_are_shrunk_but_never_blown_up() -> None:
+    assert decoded(data_address(Image.new("RGB", (400, 200)))).size == (SIDE, SIDE // 2)
+    assert decoded(data_address(Image.new("L", (8, 8)))).size == (8, 8)
+
+
+def test_pixels_and_kinds_survive() -> None:
+    assert decoded(data_address(Image.new("RGB", (5, 5), (1, 2, 3)))).getpixel((0, 0)) == (1, 2, 3)
+    assert decoded(data_address(Image.new("L", (5, 5), 7))).getpixel((0, 0)) == 7
+    assert decoded(data_address(Image.new("RGBA", (5, 5)))).mode == "RGB"
+
+
+def test_every_picture_says_what_it_is(tmp_path: Path) -> None:
+    found = read_run(write_run(tmp_path / "run", classes=ODD)).predictions
+    assert found is not None
+    asked: list[int] = []
+
+    def image(at: int) -> Image.Image:
+        asked.append(at)
+        return Image.new("L", (8, 8))
+
+    markup = gallery(Pictures(image, lambda at: f"<{at}>.png"), [11, 0], found, ODD)
+    assert asked == [11, 0] and markup.count("<img") == 2
+    assert "<script>" not in markup and "&lt;11&gt;.png" in markup
+    assert 'alt="&lt;11&gt;.png: it is ähre 麦; the model said &lt;script&gt;' in markup
+    assert markup.count('class="wrong"') == 1 and "99\u00a0% sure" in markup
