@@ -15,6 +15,7 @@ from fullmatch.config import from_table, to_table
 from fullmatch.core import Algorithm, Appearance, Network, Task
 from fullmatch.errors import UserError
 from fullmatch.models import network
+from fullmatch.training.randomness import borrowed
 
 
 class Classifier(nn.Module):
@@ -74,7 +75,8 @@ class Classifier(nn.Module):
         appearance = from_table(Appearance, about["appearance"])
         classes, image = tuple(about["classes"]), tuple(about["image"])
         view = (image[0], appearance.crop or image[1], appearance.crop or image[2])
-        body = network(about["model"], len(classes), view)
+        with borrowed(torch.device("cpu")):  # its first weights are drawn, then replaced
+            body = network(about["model"], len(classes), view)
         algorithm = Algorithm()
         if "algorithm" in about:
             named = dict(about["algorithm"])

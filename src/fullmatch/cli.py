@@ -1,13 +1,17 @@
 """The command line: every command is a file in `commands`, and one line here."""
 
+import os
 import sys
 
 from cyclopts import App, CycloptsError
 
 import fullmatch
 from fullmatch.commands.bench import bench
+from fullmatch.commands.card import card
 from fullmatch.commands.evaluate import evaluate
+from fullmatch.commands.export import export
 from fullmatch.commands.listing import list_
+from fullmatch.commands.predict import predict
 from fullmatch.commands.report import report
 from fullmatch.commands.resume import resume
 from fullmatch.commands.rounds import rounds
@@ -24,6 +28,9 @@ app.command(train)
 app.command(resume)
 app.command(evaluate)
 app.command(list_, name="list")
+app.command(predict)
+app.command(export)
+app.command(card)
 app.command(report)
 app.command(bench)
 app.command(rounds)
@@ -38,3 +45,6 @@ def main(argv: list[str] | None = None) -> None:
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+    except BrokenPipeError:  # whoever read our output, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(141) from None

@@ -1,0 +1,32 @@
+"""`fullmatch card`: a finished run's model card."""
+
+from pathlib import Path
+
+
+def card(run: Path, *, out: Path | None = None, overwrite: bool = False) -> None:
+    """Write a model card: what the model is, how good, how that was measured, and its limits.
+
+    Parameters
+    ----------
+    run
+        A run folder.
+    out
+        A Markdown file to write. [default: the terminal]
+    overwrite
+        Replace the file if it exists.
+    """
+    from fullmatch.card import card as written
+    from fullmatch.errors import UserError
+    from fullmatch.trained import TrainedRun
+
+    if out is not None and out.exists() and not overwrite:
+        raise UserError(f"{out} exists already; name another file, or add --overwrite")
+    text = written(TrainedRun(run))
+    if out is None:
+        print(text, end="")
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot write {out}: {error.strerror or error}") from None
+    print(f"Written to {out}.")

@@ -1,0 +1,27 @@
+"""`fullmatch card` as it is typed."""
+
+from pathlib import Path
+
+import pytest
+from cyclopts import App
+
+from fullmatch.commands.card import card
+from fullmatch.errors import UserError
+from tests.served import pets_run
+
+app = App(result_action="return_value")
+app.command(card)
+
+
+def test_to_the_terminal_or_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    app(["card", str(pets_run())])
+    text = capsys.readouterr().out
+    assert text.startswith("# A classifier of pets\n")
+    out = tmp_path / "card.md"
+    app(["card", str(pets_run()), "--out", str(out)])
+    assert out.read_text(encoding="utf-8") == text
+    with pytest.raises(UserError, match="exists already"):
+        app(["card", str(pets_run()), "--out", str(out)], exit_on_error=False)
+    app(["card", str(pets_run()), "--out", str(out), "--overwrite"])
+    with pytest.raises(UserError, match="cannot write"):
+        app(["card", str(pets_run()), "--out", str(tmp_path / "no" / "x")], exit_on_error=False)

@@ -1,0 +1,53 @@
+"""What docs/serving.md tells people to type does what it says."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from cyclopts import App
+
+from fullmatch.commands.card import card
+from fullmatch.commands.export import export
+from fullmatch.commands.predict import predict
+from fullmatch.familiarity import KEPT, LEAST
+from tests.served import copied, digit_files, digits_run
+
+TEXT = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+
+app = App(result_action="return_value")
+for command in (predict, export, card):
+    app.command(command)
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+
+
+def test_everything_typed_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    copied(digits_run(), tmp_path / "runs" / "pictures")
+    digit_files(tmp_path / "new", 5)
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    ours = [shlex.split(line)[1:] for line in lines if line.startswith("fullmatch ")]
+    assert {words[0] for words in ours} == {"predict", "export", "card"}
+    assert [line for line in lines if not line.startswith("fullmatch ")] == [
+        "pip install 'fullmatch[export]'"
+    ]
+    for words in ours:
+        app(words, exit_on_error=False, print_error=False)
+    assert len((tmp_path / "labels.csv").read_text().splitlines()) == 6
+    assert "# A classifier of digits" in (tmp_path / "MODEL_CARD.md").read_text()
+    capsys.readouterr()
+    onnx, estimator = blocks("python")
+    exec(onnx, {})
+    assert capsys.readouterr().out.strip() in tuple("0123456789")
+    exec(estimator, {})
+    assert re.match(r"\[\d \d \d\] 0\.\d+", capsys.readouterr().out)
+
+
+def test_numbers_are_the_codes() -> None:
+    assert f"up to {KEPT:,} training pictures" in TEXT
+    assert f"fewer than {LEAST} training" in TEXT
