@@ -4,8 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fullmatch.algorithms import algorithm as algorithm
-    from fullmatch.algorithms import full as full
     from fullmatch.classifier import Classifier as Classifier
     from fullmatch.estimator import FullMatchClassifier as FullMatchClassifier
     from fullmatch.losses import FullMatchLoss as FullMatchLoss
@@ -17,11 +15,9 @@ _HOMES = {
     "Classifier": "classifier",
     "FullMatchClassifier": "estimator",
     "FullMatchLoss": "losses",
-    "algorithm": "algorithms",
-    "full": "algorithms",
 }
 
-__all__ = ["Classifier", "FullMatchClassifier", "FullMatchLoss", "algorithm", "full"]
+__all__ = ["Classifier", "FullMatchClassifier", "FullMatchLoss"]
 
 
 def __getattr__(name: str) -> Any:

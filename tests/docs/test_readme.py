@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,7 @@ def lines(program: str) -> list[list[str]]:
 def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     pets_in(tmp_path).rename("pictures")
+    shutil.copytree("pictures/test", "new")
     noise = np.random.default_rng(0)
     images = {f"{part}_x": noise.integers(0, 256, (500, 32, 32, 3), np.uint8) for part in PARTS}
     labels = {f"{part}_y": np.arange(500) % 10 for part in PARTS}
