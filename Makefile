@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SYSTEM_PYTHON ?= python3
 
-.PHONY: demo test browser lint format clean
+.PHONY: demo test browser lint format results clean
 
 demo: $(READY)
 	$(BIN)/fullmatch train digits --labels 40 --baseline
@@ -27,6 +27,10 @@ lint: $(READY)
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The tables of docs/results.md, from the ledger in docs/results/.
+results: $(READY)
+	$(BIN)/fullmatch reproduce page
 
 # uv installs in seconds; where it cannot be had, pip does the same, slower.
 $(READY): pyproject.toml constraints.txt

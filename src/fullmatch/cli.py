@@ -13,6 +13,7 @@ from fullmatch.commands.export import export
 from fullmatch.commands.listing import list_
 from fullmatch.commands.predict import predict
 from fullmatch.commands.report import report
+from fullmatch.commands.reproduce import app as reproduce
 from fullmatch.commands.resume import resume
 from fullmatch.commands.rounds import rounds
 from fullmatch.commands.train import train
@@ -32,6 +33,7 @@ app.command(predict)
 app.command(export)
 app.command(card)
 app.command(report)
+app.command(reproduce)
 app.command(bench)
 app.command(rounds)
 

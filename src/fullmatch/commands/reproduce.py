@@ -1,0 +1,230 @@
+"""`fullmatch reproduce`: the paper's tables and figures, and the ledger of results."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from fullmatch.commands.parameters import Whole
+
+if TYPE_CHECKING:
+    from fullmatch.reproduce.ledger import Ledger
+    from fullmatch.reproduce.plan import Planned
+
+LEDGER = Path("docs/results/runs")
+PAGE = Path("docs/results.md")
+
+app = App(
+    name="reproduce",
+    result_action="return_value",
+    help="The paper's tables and figures as runs, with the paper's numbers beside them.",
+)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """What to run and where to keep it.
+
+    Parameters
+    ----------
+    cells
+        Data sets and labels, such as cifar10-40,digits-40. [default: the paper's]
+    algorithms
+        Rows of the table, such as fixmatch,fullmatch. [default: all]
+    folds
+        Draws of the labels, such as 0-2 or 0,2.
+    budget
+        Steps of every run: the paper's 1,048,576, or a sixteenth. [default: paper]
+    steps
+        Steps of every run, whatever the budget.
+    plan
+        Show the runs, their estimated hours and disk, and start nothing.
+    runs
+        Folder that holds the run folders.
+    ledger
+        Folder of results, one file a run; what is finished there is not run again.
+    out
+        Folder that the table is written to, as Markdown, CSV and LaTeX.
+    """
+
+    cells: str | None = None
+    algorithms: str | None = None
+    folds: str = "0-2"
+    budget: Literal["paper", "fast"] | None = None
+    steps: Whole = None
+    plan: Annotated[bool, Parameter(negative=())] = False
+    runs: Path = Path("runs/reproduce")
+    ledger: Path = LEDGER
+    out: Path = Path("runs/reproduce")
+
+
+USUAL = TableOptions()
+
+
+@app.command
+def table1(options: TableOptions = USUAL) -> None:
+    """Every method on CIFAR-10, CIFAR-100, SVHN and STL-10; or on other data, such as digits-40."""
+    make(1, options)
+
+
+@app.command
+def table2(options: TableOptions = USUAL) -> None:
+    """Top-1 and top-5 accuracy on ImageNet with 100 labels a class."""
+    make(2, options)
+
+
+@app.command
+def table3(options: TableOptions = USUAL) -> None:
+    """The two losses apart and together; CIFAR-100 with 400 labels, or any other cell."""
+    make(3, options)
+
+
+@app.command
+def table4(options: TableOptions = USUAL) -> None:
+    """The weights of the two losses; CIFAR-100 with 10,000 labels, or any other cell."""
+    make(4, options)
+
+
+def make(number: int, options: TableOptions) -> None:
+    """Plan, run what is missing, and write the table."""
+    from fullmatch.display import Listing, say
+    from fullmatch.reproduce import grid, plan, provenance, tables
+    from fullmatch.reproduce.ledger import Ledger
+    from fullmatch.reproduce.lines import lines
+
+    table, ledger = grid.TABLES[number], Ledger(options.ledger)
+    rows, cells = grid.rows(table, options.algorithms), grid.cells(table, options.cells)
+    planned = plan.plan(
+        rows,
+        cells,
+        grid.folds(options.folds),
+        ledger=ledger,
+        runs=options.runs,
+        budget=options.budget,
+        steps=options.steps,
+    )
+    if options.plan:
+        show(planned, ledger)
+        return
+    from fullmatch.watch import follow
+
+    left = sum(item.status != "finished" for item in planned)
+    say(f"{len(planned)} runs, of which {len(planned) - left} are finished")
+    for item, outcome in plan.carry_out(planned, ledger, follow):
+        say(f"{item.name}: {outcome}")
+    found = lines(table, rows, cells, ledger.entries(), code=provenance.CODE)
+    listing = Listing(*tables.HEADINGS)
+    for line in found:
+        listing.add(*tables.cells_of(line))
+    listing.show()
+    for note in tables.notes(found):
+        say(note)
+    for path in tables.write(options.out, table, found):
+        say(f"written: {path}")
+
+
+def show(planned: "list[Planned]", ledger: "Ledger") -> None:
+    """The runs with what each will take, and the sum of it."""
+    from fullmatch.display import Listing, say
+    from fullmatch.reproduce.plan import WORDS, estimate
+
+    listing = Listing("run", "steps", "state", "hours", "GB", "steps/s")
+    entries = ledger.entries()
+    hours = gigabytes = 0.0
+    for item in planned:
+        steps = f"{item.config.training.steps:,}"
+        if item.status == "finished":
+            listing.add(item.name, steps, WORDS[item.status], "-", "-", "-")
+            continue
+        guess = estimate(item, entries)
+        hours, gigabytes = hours + guess.hours, gigabytes + guess.gigabytes
+        speed = f"{guess.speed:.1f} {guess.source}"
+        cost = (f"{guess.hours:.2f}", f"{guess.gigabytes:.3f}", speed)
+        listing.add(item.name, steps, WORDS[item.status], *cost)
+    listing.show()
+    say(f"{len(planned)} runs; what is left takes about {hours:.1f} hours and {gigabytes:.2f} GB")
+
+
+@app.command
+def figure(
+    name: str,
+    runs: list[Path],
+    *,
+    out: Path = Path("runs/figures"),
+    stem: str | None = None,
+    root: Path | None = None,
+) -> None:
+    """Draw a figure of the paper from runs, as SVG and PNG.
+
+    Parameters
+    ----------
+    name
+        pseudo-labels (or 1a), negatives (1b), ambiguous (2), entropy (4), tsne, overview, top-k,
+        time, or accuracy.
+    runs
+        Run folders; for curves and times, files of the ledger will do.
+    out
+        Folder that the figure is written to.
+    stem
+        Name of the files, without their ending. [default: the figure's name]
+    root
+        Where the data lies, for figures with pictures. [default: where the run had it]
+    """
+    from fullmatch.display import say
+    from fullmatch.reproduce.figures import drawn
+
+    for path in drawn(name, runs, out, root=root, stem=stem):
+        say(f"written: {path}")
+
+
+@app.command
+def record(
+    runs: list[Path],
+    *,
+    commit: str | None = None,
+    dirty: Annotated[bool, Parameter(negative=())] = False,
+    note: Annotated[list[str] | None, Parameter(negative=())] = None,
+    ledger: Path = LEDGER,
+) -> None:
+    """Put finished runs into the ledger.
+
+    Parameters
+    ----------
+    runs
+        Run folders.
+    commit
+        The commit of the code that made them. [default: unknown]
+    dirty
+        That code had changes which were not committed.
+    note
+        A sentence to keep with the result; may be repeated.
+    ledger
+        Folder of the ledger.
+    """
+    from fullmatch.display import say
+    from fullmatch.reproduce import ledger as ledgers
+
+    for run in runs:
+        entry = ledgers.record(run, commit=commit, dirty=dirty, notes=note or ())
+        say(f"recorded: {ledgers.Ledger(ledger).add(entry)}")
+
+
+@app.command
+def page(*, ledger: Path = LEDGER, page: Path = PAGE) -> None:
+    """Write the tables of all recorded results into a page, between its two marks.
+
+    Parameters
+    ----------
+    ledger
+        Folder of the ledger.
+    page
+        A Markdown file; what stands outside the marks is left as it is.
+    """
+    from fullmatch.display import say
+    from fullmatch.reproduce.ledger import Ledger
+    from fullmatch.reproduce.page import update
+
+    update(page, Ledger(ledger))
+    say(f"written: {page}")

@@ -1,0 +1,91 @@
+"""Figures of what changes over training."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fullmatch.reproduce.figures.shown import Shown, having
+from fullmatch.reproduce.figures.style import COLORS, canvas, steps_axis
+from fullmatch.reproduce.ledger import Curve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SMOOTH = 60  # points that a noisy curve is brought down to
+
+
+def pseudo_labels(runs: Sequence[Shown]) -> "Figure":
+    """The share of unlabeled images that are confident enough for a pseudo-label."""
+    return percents(
+        runs, "selected", "images with a pseudo-label (%)", "a method with pseudo-labels"
+    )
+
+
+def accuracy(runs: Sequence[Shown]) -> "Figure":
+    """The averaged model on the test images."""
+    return percents(runs, "teacher.top1", "test accuracy (%)", "a benchmark")
+
+
+def percents(runs: Sequence[Shown], metric: str, title: str, who: str) -> "Figure":
+    figure, axes = canvas()
+    shown = having(runs, metric, who)
+    for run, color in zip(shown, COLORS, strict=False):
+        steps, values = means(run.curves[metric])
+        axes.plot(steps, [100 * value for value in values], color=color, label=run.label)
+    finish(axes, shown)
+    axes.set_ylabel(title)
+    axes.set_ylim(bottom=0)
+    return figure
+
+
+def negatives(runs: Sequence[Shown]) -> "Figure":
+    """How many negatives an image has, and how many of them are right."""
+    figure, (upper, lower) = canvas(2, 1, height=5.2, sharex=True)
+    shown = having(runs, "negatives", "fullmatch or fullflex")
+    for run, color in zip(shown, COLORS, strict=False):
+        upper.plot(*means(run.curves["negatives"]), color=color, label=run.label)
+        if "negative_accuracy" in run.curves:
+            steps, values = means(run.curves["negative_accuracy"])
+            lower.plot(steps, [100 * value for value in values], color=color)
+    finish(upper, shown)
+    upper.set_xlabel("")
+    upper.set_ylabel("negatives an image")
+    upper.set_ylim(bottom=0)
+    steps_axis(lower)
+    lower.set_ylabel("of them right (%)")
+    lower.set_ylim(top=100.3)
+    return figure
+
+
+def top_k(runs: Sequence[Shown]) -> "Figure":
+    """How often the true class of an unlabeled image is among the best five or nine."""
+    figure, axes = canvas()
+    shown = having(runs, "unlabeled_top5", "a method with pseudo-labels and over five classes")
+    for run, color in zip(shown, COLORS, strict=False):
+        for top, dash in ((5, "-"), (9, "--")):
+            if curve := run.curves.get(f"unlabeled_top{top}"):
+                steps, values = means(curve)
+                percent = [100 * value for value in values]
+                name = f"{run.label}, top-{top}"
+                axes.plot(steps, percent, dash, color=color, label=name)
+    finish(axes, shown)
+    axes.set_ylabel("true class among the best (%)")
+    axes.set_ylim(top=100.5)
+    return figure
+
+
+def means(curve: Curve) -> Curve:
+    """Neighbouring points averaged, so that the noise of single batches does not hide the rest."""
+    steps, values = curve
+    width = -(-len(steps) // SMOOTH)
+    starts = range(0, len(steps), width)
+    parts = [(steps[at : at + width], values[at : at + width]) for at in starts]
+    return [[s[-1] for s, _ in parts], [sum(v) / len(v) for _, v in parts]]
+
+
+def finish(axes: "Axes", runs: Sequence[Shown]) -> None:
+    """Title, legend and the axis of steps."""
+    abouts = dict.fromkeys(run.about for run in runs)
+    axes.set_title("; ".join(abouts), loc="left")
+    steps_axis(axes)
+    axes.legend(loc="best")

@@ -1,0 +1,68 @@
+"""One look for all figures, and two files of each."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fullmatch.errors import UserError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Told apart by people with any colour vision, and in grey.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+SETTINGS: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#444444",
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 11,
+    "font.size": 10,
+    "grid.color": "#E5E5E5",
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "savefig.dpi": 130,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "fullmatch",  # the same drawing gives the same file
+}
+
+
+def styled() -> AbstractContextManager[None]:
+    """Draw and save within this."""
+    import matplotlib
+
+    return matplotlib.rc_context(SETTINGS)
+
+
+def canvas(
+    rows: int = 1, columns: int = 1, *, width: float = 6.4, height: float = 3.8, **more: Any
+) -> tuple["Figure", Any]:
+    """A figure without any window, and its axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, **more)
+
+
+def steps_axis(axes: "Axes") -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    axes.set_xlabel("training step")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{step:,.0f}"))
+    axes.set_xlim(left=0)
+
+
+def save(figure: "Figure", out: Path, stem: str) -> list[Path]:
+    """Write SVG and PNG."""
+    paths = [out / f"{stem}.svg", out / f"{stem}.png"]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        figure.savefig(paths[0], metadata={"Date": None})
+        figure.savefig(paths[1])
+    except OSError as error:
+        raise UserError(
+            f"cannot write to {out}: {error.strerror}; name another with --out"
+        ) from None
+    return paths

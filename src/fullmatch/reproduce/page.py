@@ -1,0 +1,95 @@
+"""The page of results: tables of all that the ledger holds, written between two marks."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fullmatch.data import DATASETS
+from fullmatch.errors import UserError
+from fullmatch.reproduce.grid import TABLES, Cell, Row, Table
+from fullmatch.reproduce.ledger import Ledger
+from fullmatch.reproduce.lines import Line, belongs, lines
+from fullmatch.reproduce.tables import markdown, markdown_rows, notes
+
+BEGIN = "<!-- results: begin (written by `make results`; change nothing between the marks) -->"
+END = "<!-- results: end -->"
+LEAST = {1: 1, 2: 1, 3: 3, 4: 2}  # methods that a cell must have for a table to say something
+
+
+def update(page: Path, ledger: Ledger) -> None:
+    """Replace what stands between the marks."""
+    try:
+        text = page.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot read the page {page}: {error.strerror}; check its path") from None
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise UserError(f"{page} lacks the marks {BEGIN!r} and {END!r}; put them where tables go")
+    body = results(ledger.entries(), Path("results") / ledger.folder.name)
+    page.write_text(f"{before}{BEGIN}\n\n{body}\n{END}{after}", encoding="utf-8")
+
+
+def results(entries: Sequence[dict[str, Any]], folder: Path) -> str:
+    """Tables of what was run, then the runs; a function of the ledger alone."""
+    if not entries:
+        return "Nothing has been recorded yet.\n"
+    # Somebody's own pictures are in no table: nobody else has them.
+    known = [entry for entry in entries if entry["config"]["data"]["name"] in DATASETS]
+    parts = [part for table in TABLES.values() if (part := section(table, known))]
+    return "\n".join([*parts, "### Runs\n", *run_list(entries, folder), ""])
+
+
+def section(table: Table, entries: Sequence[dict[str, Any]]) -> str | None:
+    """A table of the lines that were run; None where there are none of its own."""
+    cells = sorted({cell_of(entry) for entry in entries}, key=lambda cell: (cell.data, cell.labels))
+    rows = [*table.rows, *(others(entries) if table.number == 1 else ())]
+    found: list[Line] = []
+    for cell in cells if table.number != 2 else table.cells:
+        run = [line for line in lines(table, rows, [cell], entries) if line.steps is not None]
+        if len({line.row.name for line in run}) >= LEAST[table.number]:
+            found += run
+    if not found:
+        return None
+    words = "\n".join(f"- {note}" for note in notes(found))
+    return f"### Table {table.number}: {table.title}\n\n{markdown(found)}\n{words}\n"
+
+
+def cell_of(entry: dict[str, Any]) -> Cell:
+    return Cell(entry["config"]["data"]["name"], entry["config"]["data"]["labels"])
+
+
+def others(entries: Sequence[dict[str, Any]]) -> list[Row]:
+    """Methods that were run and that no table of the paper has."""
+    named = {
+        entry["config"]["algorithm"]["name"]
+        for entry in entries
+        if "full" not in entry["config"]["algorithm"]
+        and not any(
+            belongs(entry, row, cell_of(entry)) for table in TABLES.values() for row in table.rows
+        )
+    }
+    return [Row(name, name) for name in sorted(named)]
+
+
+def run_list(entries: Sequence[dict[str, Any]], folder: Path) -> list[str]:
+    """Every run: who made it, how long it took, and the file with the rest."""
+    headings = ("run", "date", "commit", "device", "steps/s", "minutes", "command")
+    rows: list[tuple[str, ...]] = []
+    for entry in entries:
+        commit = f"`{entry['commit'][:7]}`" if entry["commit"] else "unknown"
+        if entry["dirty"]:
+            commit += " and changes"
+        speed = entry["steps_per_second"]
+        rows.append(
+            (
+                f"[{entry['name']}]({(folder / entry['name']).as_posix()}.json)",
+                entry["date"],
+                commit,
+                entry["device"],
+                "-" if speed is None else f"{speed:.1f}",
+                f"{entry['seconds'] / 60:.1f}",
+                f"`{entry['command']}`",
+            )
+        )
+    return markdown_rows(headings, rows)

@@ -1,0 +1,174 @@
+"""Which runs a table needs, which of them are done, and what the rest will take."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from fullmatch import presets
+from fullmatch.config import ExperimentConfig
+from fullmatch.data import DATASETS
+from fullmatch.errors import UserError
+from fullmatch.reproduce import provenance
+from fullmatch.reproduce.grid import Cell, Row, config_for
+from fullmatch.reproduce.ledger import Ledger, record
+from fullmatch.runfolder import RunFolder
+
+if TYPE_CHECKING:
+    from fullmatch.experiment import Run
+
+USUAL_SPEED = 16.2  # steps a second that TorchSSL reports for CIFAR-10, where nothing was measured
+LINE = 400  # bytes of a line of the log
+
+Status = Literal["finished", "trained", "stopped", "new"]
+WORDS = {
+    "finished": "finished",
+    "trained": "finished, to be recorded",
+    "stopped": "to be resumed",
+    "new": "to be run",
+}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run that a table needs."""
+
+    row: Row
+    cell: Cell
+    fold: int
+    config: ExperimentConfig
+    folder: Path
+    status: Status
+
+    @property
+    def name(self) -> str:
+        return f"{self.cell} {self.row.name} fold {self.fold}"
+
+
+class Estimate(NamedTuple):
+    """What a run will take, and where the speed comes from."""
+
+    hours: float
+    gigabytes: float
+    speed: float
+    source: str
+
+
+def steps_of(cell: Cell, budget: str | None, steps: int | None) -> int | None:
+    """The steps asked for; None: those of the preset."""
+    if steps is not None:
+        if steps < 1:
+            raise UserError(f"steps is {steps}, expected 1 or more")
+        return steps
+    # Digits have a budget of their own: a million steps on them would be absurd.
+    return None if budget is None or cell.data == "digits" else presets.BUDGETS[budget]
+
+
+def plan(
+    rows: Sequence[Row],
+    cells: Sequence[Cell],
+    folds: Sequence[int],
+    *,
+    ledger: Ledger,
+    runs: Path,
+    budget: str | None = None,
+    steps: int | None = None,
+) -> list[Planned]:
+    """Every run of the grid, and how far it is; a run in the ledger needs no folder."""
+    done: dict[str, str] = {}
+    for entry in ledger.entries():
+        try:
+            done[provenance.identity(entry["config"])] = entry["name"]
+        except UserError:
+            continue  # of settings that are no more
+    found: list[Planned] = []
+    for cell in cells:
+        for row in rows:
+            for fold in folds:
+                config = config_for(row, cell, fold, steps_of(cell, budget, steps))
+                identity = provenance.identity(provenance.table_of(config))
+                # The settings are part of the name, so that changed ones get a folder of their own.
+                name = f"{cell}-{row.key}-{fold}-{config.training.steps}-{identity[:6]}"
+                folder = runs / name
+                status = "finished" if identity in done else status_of(folder)
+                found.append(Planned(row, cell, fold, config, folder, status))
+    return found
+
+
+def status_of(folder: Path) -> Status:
+    run = RunFolder(folder)
+    if run.result.exists():
+        return "trained"
+    return "stopped" if run.config.exists() else "new"
+
+
+def estimate(planned: Planned, entries: Sequence[dict[str, Any]]) -> Estimate:
+    """Hours by the ledger's speed of the same network, best of the same method and data too."""
+    config = provenance.table_of(planned.config)
+    training = planned.config.training
+
+    def likeness(entry: dict[str, Any]) -> tuple[bool, bool, str]:
+        theirs = entry["config"]
+        return (
+            theirs["data"]["name"] == config["data"]["name"],
+            theirs["algorithm"]["name"] == config["algorithm"]["name"],
+            entry["date"],
+        )
+
+    alike = [
+        entry
+        for entry in entries
+        if entry["config"]["model"] == config["model"] and entry["steps_per_second"]
+    ]
+    speed, source = USUAL_SPEED, "assumed"
+    if alike:
+        nearest = max(alike, key=likeness)
+        speed, source = nearest["steps_per_second"], f"as measured on {nearest['device']}"
+    checkpoints = 2 * 3 + 1  # two of student, teacher and momentum; and the model
+    weights = parameters(planned.config.model.name, planned.cell.data)
+    size = 4 * checkpoints * weights + LINE * training.steps / training.log_every
+    return Estimate(training.steps / speed / 3600, size / 1e9, speed, source)
+
+
+@cache
+def parameters(model: str, data: str) -> int:
+    """How many a network has; nothing is allocated to count them."""
+    import torch
+
+    from fullmatch.models import network
+
+    facts = DATASETS[data]
+    with torch.device("meta"):
+        body = network(model, facts.num_classes, facts.shape)
+    return sum(parameter.numel() for parameter in body.parameters())
+
+
+def carry_out(
+    planned: Sequence[Planned], ledger: Ledger, follow: Callable[["Run"], None]
+) -> Iterator[tuple[Planned, str]]:
+    """Train what is missing and record it; yields what happened to each run.
+
+    A run that cannot be done is said and passed over: it must not hold up the others.
+    """
+    for item in planned:
+        if item.status == "finished":
+            continue
+        try:
+            notes = [] if item.status == "trained" else train(item, follow)
+            entry = record(item.folder, fresh=item.status != "trained", notes=notes)
+            yield item, f"recorded in {ledger.add(entry)}"
+        except UserError as error:
+            yield item, f"left out: {error}"
+
+
+def train(item: Planned, follow: Callable[["Run"], None]) -> list[str]:
+    """Start or resume a run and see it through; says how it was resumed."""
+    from fullmatch.experiment import resume, start
+
+    if item.status == "new":
+        run = start(item.config, RunFolder(item.folder, new=True))
+    else:
+        run = resume(RunFolder(item.folder))
+    follow(run)
+    return list(run.recovery)

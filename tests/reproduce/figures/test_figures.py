@@ -1,0 +1,85 @@
+"""Every figure by name, from runs of any data set, as files that open."""
+
+import shutil
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from fullmatch.errors import UserError
+from fullmatch.reproduce.figures import FIGURES, drawn, find, pictures
+from fullmatch.reproduce.ledger import Ledger
+
+CURVES = ("pseudo-labels", "negatives", "top-k", "time", "accuracy")
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "IMAGES", 60)
+    monkeypatch.setattr(pictures, "BATCH", 60)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure(name: str, runs: dict[str, Path], tmp_path: Path) -> None:
+    paths = drawn(name, [runs["fullmatch"], runs["eml"]], tmp_path)
+    assert [path.name for path in paths] == [f"{name}.svg", f"{name}.png"]
+    assert ET.parse(paths[0]).getroot().tag.endswith("svg")
+    with Image.open(paths[1]) as image:
+        assert image.width > 600 and len(image.convert("L").getcolors(256) or []) > 10
+    words = paths[0].read_text(encoding="utf-8")
+    assert "FullMatch" in words and "digits, 40 labels, 8 steps" in words
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_curves_from_the_ledger_alone(name: str, ledger: Ledger, tmp_path: Path) -> None:
+    entry = ledger.folder / "fullmatch.json"
+    assert all(path.exists() for path in drawn(name, [entry], tmp_path, stem="other"))
+
+
+def test_the_same_run_gives_the_same_file(runs: dict[str, Path], tmp_path: Path) -> None:
+    first, second = (
+        drawn("overview", [runs["fullmatch"]], tmp_path / name)[0].read_bytes() for name in "ab"
+    )
+    assert first == second
+
+
+@pytest.mark.parametrize("name", sorted(set(FIGURES) - set(CURVES)))
+def test_more_than_curves_needs_the_run(name: str, ledger: Ledger, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="needs the run folder itself"):
+        drawn(name, [ledger.folder / "fullmatch.json"], tmp_path)
+
+
+def test_names_and_numbers() -> None:
+    assert [find(name) for name in ("1a", "1b", "2", "fig4", "tsne")] == [
+        *("pseudo-labels", "negatives", "ambiguous", "entropy", "tsne")
+    ]
+    with pytest.raises(UserError, match=r"expected one of pseudo-labels \(1a\).*mean 'entropy'"):
+        find("entropie")
+
+
+def test_what_the_runs_lack(runs: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"none of the runs \(FixMatch\) logs negatives"):
+        drawn("negatives", [runs["fixmatch"]], tmp_path)
+    with pytest.raises(UserError, match="needs runs"):
+        drawn("entropy", [], tmp_path)
+    with pytest.raises(UserError, match="is no run folder"):
+        drawn("entropy", [tmp_path], tmp_path)
+    broken = tmp_path / "broken"
+    shutil.copytree(runs["fixmatch"], broken)
+    (broken / "predictions.safetensors").unlink()
+    with pytest.raises(UserError, match="finish the run with: fullmatch resume"):
+        drawn("entropy", [broken], tmp_path)
+
+
+def test_data_that_is_not_there_is_not_fetched(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FULLMATCH_DATA", str(tmp_path))
+    moved = tmp_path / "moved"
+    shutil.copytree(runs["fixmatch"], moved)
+    config = moved / "config.toml"
+    config.write_text(config.read_text().replace('"digits"', '"cifar10"'))
+    with pytest.raises(UserError, match="cifar10"):
+        drawn("tsne", [moved], tmp_path / "out")
+    assert drawn("ambiguous", [moved], tmp_path / "out")  # goes without the picture

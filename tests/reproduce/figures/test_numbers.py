@@ -1,0 +1,67 @@
+"""What the figures say is what the runs say."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from fullmatch.losses import adaptive_k
+from fullmatch.reproduce.figures import bars, pictures
+from fullmatch.reproduce.figures.curves import means
+from fullmatch.reproduce.figures.pictures import Roles, examples, role, roles
+from fullmatch.reproduce.figures.shown import Shown
+
+
+def test_means() -> None:
+    assert means([[1, 2, 3], [1.0, 2.0, 4.0]]) == [[1, 2, 3], [1.0, 2.0, 4.0]]
+    steps, values = means([list(range(120)), [float(i % 2) for i in range(120)]])
+    assert len(steps) == 60 and steps[-1] == 119 and set(values) == {0.5}
+
+
+def test_shares_of_sure_predictions(runs: dict[str, Path]) -> None:
+    run = Shown(runs["fixmatch"])
+    probs = run.predictions()[0]
+    entropy = -(probs * probs.log()).sum(dim=1)
+    axes = bars.entropy([run]).axes[0]
+    shown = axes.get_legend_handles_labels()[1][0]
+    assert shown == f"FixMatch: {100 * float((entropy < 0.25).double().mean()):.1f} % below 0.25"
+    heights = sum(bar.get_height() for bar in axes.patches)  # type: ignore[attr-defined]
+    assert heights == pytest.approx(100)
+
+
+def test_time_of_a_step(runs: dict[str, Path]) -> None:
+    run = Shown(runs["fixmatch"])
+    run.__dict__["curves"] = {"seconds": [[10, 20, 30, 40], [100.0, 100.1, 100.2, 100.3]]}
+    assert bars.quartiles(run) == pytest.approx((10, 10, 10))
+
+
+def test_roles_of_a_batch(runs: dict[str, Path]) -> None:
+    run = Shown(runs["fullmatch"])
+    images = run.source().images.read(torch.arange(32))
+    found = roles(run.classifier(), images, threshold=0.12)
+    assert found.weak.shape == found.strong.shape == (32, 1, 8, 8)
+    assert 2 <= found.k <= 10
+    assert (found.negative.sum(dim=1) <= 10 - found.k).all()
+    assert (found.selected == (found.probs.amax(dim=1) >= 0.12)).all()
+
+
+def test_role_and_examples() -> None:
+    probs = torch.tensor([[0.97, 0.02, 0.01], [0.5, 0.3, 0.2], [0.6, 0.3, 0.1]])
+    views = torch.zeros(3, 1, 2, 2)
+    negative = torch.tensor([[False, False, True]] * 3)
+    found = Roles(views, views, probs, negative, torch.tensor([True, False, False]), 2)
+    assert [role(found, 0, c) for c in range(3)] == ["pseudo-label", "non-target", "negative"]
+    assert [role(found, 1, c) for c in range(3)] == ["undecided", "undecided", "negative"]
+    assert examples(found) == [0, 1, 2]
+    assert adaptive_k(probs, probs) == 2
+
+
+def test_features_come_from_the_network(runs: dict[str, Path]) -> None:
+    run = Shown(runs["eml"])
+    classifier = run.classifier()
+    images = run.source().images.read(torch.arange(150))
+    features, probs = pictures.features_of(classifier, images)
+    with torch.no_grad():
+        assert torch.allclose(probs, classifier(images), atol=1e-5)
+        logits = classifier.network.classify(features)
+        assert torch.allclose(logits.softmax(dim=1), probs, atol=1e-5)

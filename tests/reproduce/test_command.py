@@ -1,0 +1,101 @@
+"""`fullmatch reproduce` from the words a user types to the files on disk."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cyclopts import App, CycloptsError
+
+from fullmatch.commands import reproduce
+from fullmatch.errors import UserError
+from fullmatch.reproduce.ledger import Ledger
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    monkeypatch.chdir(tmp_path)
+    app = App(name="fullmatch", result_action="return_value")
+    app.command(reproduce.app)
+    return lambda words: app(["reproduce", *words.split()], exit_on_error=False, print_error=False)
+
+
+def test_plan_starts_nothing(
+    call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call("table3 --cells digits-40,svhn-noextra-40 --folds 0-1 --steps 5 --plan")
+    shown = capsys.readouterr().out
+    assert "28 runs; what is left takes about" in shown
+    assert "digits-40 FixMatch+ANL(w/o PL) fold 1" in shown and "16.2 assumed" in shown
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_paper_grid_can_be_planned(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, count in ((1, 15 * 9 * 3), (2, 6 * 3), (4, 9 * 3)):
+        call(f"table{number} --plan")
+        assert f"{count} runs;" in capsys.readouterr().out
+
+
+def test_a_table_is_run_written_and_not_run_again(
+    call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "table1 --cells digits-40 --algorithms fixmatch,semco --folds 0 --steps 3"
+    call(words)
+    shown = capsys.readouterr().out
+    assert "2 runs, of which 0 are finished" in shown
+    assert "SemCo fold 0: left out:" in shown and "FixMatch fold 0: recorded in" in shown
+    (entry,) = Ledger(tmp_path / "docs/results/runs").entries()
+    assert entry["steps"] == 3 and entry["code"] is not None
+    for ending in ("md", "csv", "tex"):
+        assert "FixMatch" in (tmp_path / f"runs/reproduce/table1.{ending}").read_text()
+    call(words)
+    shown = capsys.readouterr().out
+    assert "2 runs, of which 1 are finished" in shown and "recorded" not in shown
+
+
+def test_record_page_and_figure(call: Call, runs: dict[str, Path], tmp_path: Path) -> None:
+    call(f"record {runs['fixmatch']} {runs['eml']} --commit abc --dirty --note said")
+    entries = Ledger(tmp_path / "docs/results/runs").entries()
+    assert [entry["name"] for entry in entries] == ["eml", "fixmatch"]
+    assert all(entry["notes"][-1] == "said" for entry in entries)
+    (tmp_path / "docs/results.md").write_text(
+        "<!-- results: begin (written by `make results`; change nothing between the marks) -->"
+        "<!-- results: end -->"
+    )
+    call("page")
+    assert "(results/runs/eml.json)" in (tmp_path / "docs/results.md").read_text()
+    call(f"figure 1a {runs['fixmatch']} docs/results/runs/eml.json --out pictures")
+    assert (tmp_path / "pictures/pseudo-labels.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("tabel1", "table1"),
+        ("table5", "table"),
+        ("table1 --cells cifar10-40,cifer10-40", "unknown cell 'cifer10-40'"),
+        ("table1 --algorithms fixmach", "did you mean 'fixmatch'"),
+        ("table1 --folds x", "expected numbers such as 0-2"),
+        ("table1 --steps 0 --plan", "steps is 0"),
+        ("table1 --budget slow", "fast"),
+        ("figure overvew runs/x", "did you mean 'overview'"),
+        ("figure 1a runs/none", "is no run folder"),
+        ("record runs/none", "is no run folder"),
+        ("page", "cannot read the page"),
+    ],
+)
+def test_mistakes(call: Call, words: str, message: str) -> None:
+    with pytest.raises((UserError, CycloptsError)) as caught:
+        call(words)
+    assert message in str(caught.value)
+
+
+def test_help_needs_no_torch() -> None:
+    import subprocess
+    import sys
+
+    heavy = "{'torch', 'matplotlib', 'numpy'}"
+    code = f"import sys, fullmatch.commands.reproduce; assert not {heavy} & set(sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,138 @@
+"""Nothing finished is done again, nothing broken is lost, and the rest is estimated."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fullmatch import presets
+from fullmatch.errors import UserError
+from fullmatch.experiment import Run
+from fullmatch.reproduce import grid, plan
+from fullmatch.reproduce.grid import Cell
+from fullmatch.reproduce.ledger import Ledger
+from fullmatch.reproduce.plan import Planned, carry_out, estimate, steps_of
+from tests.reproduce.conftest import CELL, method
+from tests.reproduce.test_lines import CIFAR, entry
+from tests.small_runs import finish
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Digits with smaller batches, so that a run takes a second."""
+    usual = presets.digits
+
+    def small(labels: int | None = None, algorithm: str = "fullmatch") -> presets.ExperimentConfig:
+        from dataclasses import replace
+
+        config = usual(labels, algorithm)
+        training = replace(config.training, batch=6, ratio=2, checkpoint_every=3)
+        return replace(config, training=training)
+
+    monkeypatch.setattr(presets, "digits", small)
+    yield
+
+
+def planned(ledger: Ledger, runs: Path, *names: str, steps: int = 8) -> list[Planned]:
+    rows = [method(name) for name in names]
+    return plan.plan(rows, [CELL], [0], ledger=ledger, runs=runs, steps=steps)
+
+
+def follow(run: Run) -> None:
+    finish(run)
+
+
+def refuse(run: Run) -> None:
+    raise AssertionError("nothing should be trained")
+
+
+def stopped(run: Run) -> None:
+    for _ in run.records():
+        run.trainer.stop = True
+    raise SystemExit(130)
+
+
+def test_run_once_and_never_again(tmp_path: Path) -> None:
+    ledger, runs = Ledger(tmp_path / "ledger"), tmp_path / "runs"
+    todo = planned(ledger, runs, "FixMatch", "FullMatch")
+    assert [item.status for item in todo] == ["new", "new"]
+    assert all("recorded" in words for _, words in carry_out(todo, ledger, follow))
+    again = planned(ledger, runs, "FixMatch", "FullMatch")
+    assert [item.status for item in again] == ["finished", "finished"]
+    assert list(carry_out(again, ledger, refuse)) == []
+    shutil.rmtree(runs)  # the ledger alone is enough
+    assert [item.status for item in planned(ledger, runs, "FixMatch")] == ["finished"]
+    assert [item.status for item in planned(ledger, runs, "FixMatch", steps=9)] == ["new"]
+
+
+def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
+    ledger, runs = Ledger(tmp_path / "ledger"), tmp_path / "runs"
+    with pytest.raises(SystemExit):
+        list(carry_out(planned(ledger, runs, "FixMatch"), ledger, stopped))
+    todo = planned(ledger, runs, "FixMatch")
+    assert [item.status for item in todo] == ["stopped"]
+    list(carry_out(todo, ledger, follow))
+    (found,) = ledger.entries()
+    assert any("resumed at step" in note for note in found["notes"])
+    assert len(list(runs.iterdir())) == 1
+
+
+def test_a_run_that_was_trained_but_not_recorded(tmp_path: Path) -> None:
+    ledger, runs = Ledger(tmp_path / "ledger"), tmp_path / "runs"
+    list(carry_out(planned(ledger, runs, "FixMatch"), ledger, follow))
+    shutil.rmtree(ledger.folder)
+    todo = planned(ledger, runs, "FixMatch")
+    assert [item.status for item in todo] == ["trained"]
+    list(carry_out(todo, ledger, refuse))
+    assert ledger.entries()[0]["code"] is None  # nobody knows by now
+
+
+def test_one_that_cannot_be_run_does_not_stop_the_rest(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger")
+    todo = planned(ledger, tmp_path / "runs", "SemCo", "FixMatch")
+    outcomes = [words for _, words in carry_out(todo, ledger, follow)]
+    assert outcomes[0].startswith("left out: ") and "embeddings" in outcomes[0]
+    assert outcomes[1].startswith("recorded in ")
+
+
+def test_data_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FULLMATCH_DATA", str(tmp_path))
+    monkeypatch.setattr("fullmatch.data.benchmarks.fetch", no_network)
+    ledger = Ledger(tmp_path / "ledger")
+    rows = [method("FixMatch")]
+    todo = plan.plan(rows, [Cell("cifar10", 40)], [0], ledger=ledger, runs=tmp_path / "r", steps=8)
+    ((_, words),) = carry_out(todo, ledger, follow)
+    assert words.startswith("left out: ") and "\n" not in words
+    assert not (tmp_path / "r").exists()
+
+
+def no_network(*_: object, **__: object) -> None:
+    raise UserError("cifar10 is not here, and cannot be fetched")
+
+
+def test_estimates() -> None:
+    row = method("FixMatch")
+    config = grid.config_for(row, CIFAR, 0)
+    item = Planned(row, CIFAR, 0, config, Path("x"), "new")
+    guess = estimate(item, [])
+    assert guess.source == "assumed" and guess.hours == pytest.approx(2**20 / 16.2 / 3600)
+    assert 0.04 < guess.gigabytes < 0.06
+    known = entry(row, 0, 0.8) | {"steps_per_second": 100.0, "device": "a GPU"}
+    guess = estimate(item, [known])
+    assert guess.hours == pytest.approx(2**20 / 100 / 3600) and "a GPU" in guess.source
+
+
+def test_speed_of_another_network_says_nothing() -> None:
+    row = method("FixMatch")
+    known = entry(row, 0, 0.8, cell=Cell("cifar100", 400)) | {"steps_per_second": 9.0}
+    item = Planned(row, CIFAR, 0, grid.config_for(row, CIFAR, 0), Path("x"), "new")
+    assert estimate(item, [known]).source == "assumed"
+
+
+def test_budgets() -> None:
+    assert steps_of(CIFAR, "fast", None) == 2**16
+    assert steps_of(CIFAR, "paper", 5) == 5
+    assert steps_of(CELL, "fast", None) is None
+    with pytest.raises(UserError, match="steps is 0"):
+        steps_of(CELL, None, 0)
