@@ -8,7 +8,7 @@ from PIL import Image
 
 def pictures(folder: Path, count: int = 3, side: int = 12) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng(len(folder.name))
+    rng = np.random.default_rng(list("/".join(folder.parts[-2:]).encode()))
     for number in range(count):
         pixels = rng.integers(0, 255, (side, side, 3), np.uint8)
         Image.fromarray(pixels).save(folder / f"bild ä {number}.png")

@@ -8,6 +8,7 @@ from cyclopts import App, CycloptsError
 import fullmatch
 from fullmatch.commands.bench import bench
 from fullmatch.commands.card import card
+from fullmatch.commands.check import check
 from fullmatch.commands.evaluate import evaluate
 from fullmatch.commands.export import export
 from fullmatch.commands.listing import list_
@@ -25,6 +26,7 @@ app = App(
     result_action="return_value",
     help="Semi-supervised image classification: a few labels, many pictures, one classifier.",
 )
+app.command(check)
 app.command(train)
 app.command(resume)
 app.command(evaluate)

@@ -25,6 +25,7 @@ class DataConfig:
     split: str | None = None  # a split file to use instead of drawing one
     root: str | None = None  # where benchmark files are; None: $FULLMATCH_DATA, then ./data
     size: int | None = None  # side that own pictures are brought to
+    flip: bool | None = None  # mirror own pictures; None: unless classes are digits or letters
     strong: Literal["torchssl", "released"] = "torchssl"  # setting of the strong augmentation
 
 

@@ -139,7 +139,11 @@ def show_result(folder: RunFolder) -> None:
                 f"{percent(ours['best_chosen_on_test'])}."
             )
     else:
-        print("No test images, so no accuracy: add test/CLASS/* and run: fullmatch evaluate")
+        print(
+            result["honest"]["sentence"]
+            if "honest" in result
+            else "No test images, so no accuracy: add test/CLASS/* and run: fullmatch evaluate"
+        )
     print(f"Trained in {result['seconds']:.0f} s. Written to {folder.path}:")
     for name in ("model.safetensors", "result.json", "metrics.jsonl", "config.toml"):
         print(f"  {folder.path / name}")

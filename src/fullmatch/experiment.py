@@ -26,6 +26,7 @@ from fullmatch.config import (
     read_toml,
 )
 from fullmatch.data import SemiDataset, Source, Split
+from fullmatch.data.preparation import prepared
 from fullmatch.errors import UserError
 from fullmatch.results import summary
 from fullmatch.runfolder import RunFolder
@@ -156,7 +157,7 @@ class Run(Assembly):
         self.result: dict[str, Any] = {
             "algorithm": self.table()["algorithm"],
             "data": self.dataset.name,
-            "labels": len(self.dataset.labeled),
+            "labels": len(torch.unique(self.dataset.labeled)),  # small classes are repeated
             "unlabeled": len(self.dataset.unlabeled),
             "classes": list(self.dataset.classes),
             "seed": self.config.seed,
@@ -185,7 +186,8 @@ def start(config: ExperimentConfig, folder: RunFolder, source: Source | None = N
     split = split_of(config, source)
     if split is not None:  # said in full, so that the config alone repeats the run
         config = replace(config, data=replace(config.data, labels=len(split.labeled)))
-    run = Run(folder, config, SemiDataset.of(source, split), split)
+    dataset = prepared(SemiDataset.of(source, split), flip=config.data.flip)
+    run = Run(folder, config, dataset, split)
     run.folder = folder = folder.make()
     with folder.writing():
         if split is not None:
@@ -203,7 +205,8 @@ def resume(folder: RunFolder, source: Source | None = None) -> Run:
             torch.set_num_threads(state[1]["threads"])
         source = load_source(config) if source is None else source
         split = Split.load(folder.split) if folder.split.exists() else split_of(config, source)
-        run = Run(folder, config, SemiDataset.of(source, split), split)
+        dataset = prepared(SemiDataset.of(source, split), flip=config.data.flip)
+        run = Run(folder, config, dataset, split)
         run.recovery = damaged
         if state is None:
             run.recovery.append("it was stopped before anything was saved: starting at step 0")

@@ -27,9 +27,10 @@ def resolve(
     steps: int | None = None,
     seed: int | None = None,
     baseline: bool | None = None,
+    preset: ExperimentConfig | None = None,
     assignments: Iterable[str] = (),
 ) -> ExperimentConfig:
-    """Preset, then file, then flags, then `--set`: the later wins."""
+    """Preset (by data set, unless given), then file, flags, `--set`: the later wins."""
     flags: dict[str, Any] = {
         "data": {"name": data, "labels": labels},
         "algorithm": {"name": algorithm},
@@ -42,11 +43,13 @@ def resolve(
         table.pop("algorithm", None)  # its fields belong to the algorithm that the file names
     table = merged(merged(table, without_none(flags)), overrides(assignments))
     name = str(section(table, "algorithm").get("name", "fullmatch"))
-    preset = presets.default(
-        str(section(table, "data").get("name", "digits")),
-        int(asked) if (asked := str(section(table, "data").get("labels"))).isdigit() else None,
-        name,
-    )
+    if preset is None:
+        asked = str(section(table, "data").get("labels"))
+        preset = presets.default(
+            str(section(table, "data").get("name", "digits")),
+            int(asked) if asked.isdigit() else None,
+            name,
+        )
     base = config_table(preset, name_of)
     base["algorithm"]["name"] = name
     if file is not None:

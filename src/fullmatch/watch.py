@@ -8,7 +8,9 @@ from typing import Any
 from fullmatch.comparison import baseline_of, compare
 from fullmatch.display import ProgressBar, say
 from fullmatch.experiment import Run
+from fullmatch.rollback import guarded
 from fullmatch.runfolder import RunFolder
+from fullmatch.training.health import Watch
 
 INTERRUPTED = 130  # the exit code of a program stopped by Ctrl-C
 
@@ -27,8 +29,11 @@ def follow(run: Run) -> None:
     for note in (*run.notes, *run.recovery):
         say(note)
     with interrupts(run), ProgressBar(run) as bar:
-        for record in run.records():
+        health = Watch(run.dataset.num_classes, steps=run.config.training.steps)
+        for record in guarded(run):
             bar.show(record)
+            for finding in health.news({"step": record.step, **record.metrics}):
+                say(f"{finding.words}. Try {finding.knob}.")
             if record.paused:
                 bar.stop()
                 print(f"Stopped and saved at step {record.step}. Go on with:")

@@ -16,7 +16,13 @@ TASK = tiny_task(4)
 @pytest.mark.parametrize(("alpha", "strong_views"), [(0.5, 2), (0.3, 1), (1.5, 3)])
 def test_agrees_with_the_reference(alpha: float, strong_views: int) -> None:
     torch.manual_seed(0)
-    spec = AlphaMatch(alpha=alpha, beta=1 - alpha, strong_views=strong_views, coefficient=0.5)
+    spec = AlphaMatch(
+        alpha=alpha,
+        beta=1 - alpha,
+        strong_views=strong_views,
+        weak_weight=strong_views - 1,
+        coefficient=0.5,
+    )
     algorithm, network = spec.build(TASK), opinionated(4)
     assert len(algorithm.views.unlabeled) == 1 + strong_views
     for _ in range(3):

@@ -33,5 +33,7 @@ def loss(network: Network, batch: Batch, spec: AlphaMatch) -> float:
         views = [softmax(view[0][i]) for view in strong]
         first = softmax(weak[0][i])
         target = power_mean([first, *views], spec.beta)
-        total += spec.coefficient * objective(target, first, views, spec)
+        apart = sum(divergence(target, view, spec.alpha) for view in views)
+        own = spec.weak_weight * divergence(first, target, spec.beta)
+        total += spec.coefficient * (own + apart)
     return labeled_loss(labeled[0], batch.labels) + total / len(weak[0])

@@ -21,7 +21,11 @@ from fullmatch.losses import alpha_divergence, cross_entropy, power_mean
 
 
 class AlphaMatchLoss(Algorithm):
-    """D_beta(weak, target) + the sum over strong views of D_alpha(target, strong)."""
+    """The sum over strong views of D_alpha(target, strong), plus D_beta(weak, target) if wanted.
+
+    The weak view has a say in the target. That it should also be pulled towards it is a possible
+    reading, but then all views settle on one class when labels are few: it is off.
+    """
 
     def __init__(self, spec: "AlphaMatch", task: Task) -> None:
         super().__init__()
@@ -68,7 +72,10 @@ class AlphaMatchLoss(Algorithm):
         target = self.target(weak, torch.stack(strong))
         supervised = cross_entropy(labeled.logits, batch.labels)
         parts = [alpha_divergence(target, view, self.spec.alpha) for view in strong]
-        consistency = alpha_divergence(weak, target, self.spec.beta) + torch.stack(parts).sum()
+        consistency = torch.stack(parts).sum()
+        if self.spec.weak_weight:
+            weak_part = alpha_divergence(weak, target, self.spec.beta)
+            consistency = consistency + self.spec.weak_weight * weak_part
         known = batch.hidden_labels >= 0
         right = (target.argmax(dim=1) == batch.hidden_labels) & known
         return Objective(
@@ -92,6 +99,7 @@ class AlphaMatch:
     coefficient: float = 1.0
     alpha: float = 0.5  # between target and strong views
     beta: float = 0.5  # between weak view and target
+    weak_weight: float = 0.0  # of the weak view's own divergence; see AlphaMatchLoss
     strong_views: int = 2
     align: bool = False  # distribution alignment, which the authors add on CIFAR-100
     descents: int = 5  # mirror descent, needed only where alpha + beta is not 1

@@ -124,8 +124,12 @@ def usage(pseudo: PseudoLabels, hidden: Tensor) -> dict[str, Tensor]:
     used = pseudo.weight * known
     # Place of the true class among the weak view's probabilities, 1 being the first.
     place = (pseudo.probs > pseudo.probs.gather(1, truth[:, None])).sum(dim=1) + 1
+    # Of what is used, the share of the most frequent pseudo-label: 1 when one swallows all others.
+    classes = torch.arange(pseudo.probs.shape[1], device=pseudo.label.device)
+    members = ((pseudo.label[:, None] == classes) * pseudo.weight[:, None]).sum(dim=0)
     metrics = {
         "selected": pseudo.weight.mean(),
+        "largest_class_share": ratio(members.max(), pseudo.weight.sum()),
         "pseudo_label_accuracy": ratio((used * (pseudo.label == truth)).sum(), used.sum()),
     }
     for top in (1, 5, 9):

@@ -16,6 +16,7 @@ def train(
     config: Path | None = None,
     out: Path | None = None,
     baseline: bool | None = None,
+    minutes: float | None = None,
 ) -> None:
     """Train a classifier.
 
@@ -40,13 +41,24 @@ def train(
         Folder of this run; it must not exist. [default: the next free one under runs/]
     baseline
         Also train the same network on the labels alone, and compare.
+    minutes
+        How long your own pictures may take, all told. [default: 10]
     """
     from fullmatch import settings
-    from fullmatch.display import show_result
+    from fullmatch.data import DATASETS
+    from fullmatch.display import say, show_result
     from fullmatch.experiment import start
+    from fullmatch.honest import honest
+    from fullmatch.planning import glimpse, plan
     from fullmatch.runfolder import RunFolder
     from fullmatch.watch import follow, follow_baseline
 
+    preset = None
+    if data is not None and config is None and data not in DATASETS and Path(data).exists():
+        found = plan(glimpse(Path(data)), data, algorithm=algorithm or "fullmatch", minutes=minutes)
+        for note in found.notes:
+            say(note)
+        preset = found.config
     chosen = settings.resolve(
         file=config,
         data=data,
@@ -55,6 +67,7 @@ def train(
         steps=steps,
         seed=seed,
         baseline=baseline,
+        preset=preset,
         assignments=set_ or (),
     )
     name = f"{Path(chosen.data.name).resolve().stem}-{settings.display_name(chosen.algorithm)}"
@@ -62,4 +75,5 @@ def train(
     follow(run)
     if chosen.baseline:
         follow_baseline(run.folder)
+    honest(run.folder)
     show_result(run.folder)

@@ -54,7 +54,7 @@ def scores(probs: Tensor, labels: Tensor) -> Scores:
     members = confusion.sum(dim=1)
     truth = probs.gather(1, labels[:, None])
     top5 = ((probs > truth).sum(dim=1) < 5).double().mean().item() if classes > 5 else None
-    bins = (confidence * BINS).long().clamp(max=BINS - 1)
+    bins = (confidence * BINS).nan_to_num().long().clamp(max=BINS - 1)
     gap = torch.zeros(BINS, dtype=torch.float64).index_add_(0, bins, confidence - right.double())
     return Scores(
         top1=right.double().mean().item(),

@@ -1,0 +1,56 @@
+"""`fullmatch check`: what is wrong with the pictures, before any time is spent on training."""
+
+from pathlib import Path
+
+
+def check(data: str, *, minutes: float | None = None, out: Path | None = None) -> None:
+    """Look at pictures before training: read all once, change nothing, say what will happen.
+
+    Exits with 0 when training would start, warnings or not, and with 2 when it would refuse.
+
+    Parameters
+    ----------
+    data
+        A folder with labeled/CLASS/* and unlabeled/*, a CSV with path,label, or an NPZ.
+    minutes
+        How long training may take; the plan is made for it. [default: 10]
+    out
+        Where to write all findings. [default: check.json in the current folder, unless that lies
+        among the pictures]
+    """
+    import json
+
+    from rich.progress import Progress
+
+    from fullmatch import data as sources
+    from fullmatch.checking import planned, sentences, writable
+    from fullmatch.data.check import examine, examine_source
+    from fullmatch.display import console, say
+    from fullmatch.errors import UserError
+
+    place = Path(data).expanduser()
+    files = place.is_dir() or place.suffix.lower() == ".csv"
+    if files and not place.exists():
+        raise UserError(f"no such folder or file: {place}; check the path")
+    target = writable(out, place)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def told(total: int) -> None:
+            bar.update(task, total=total, advance=1)
+
+        found = examine(place, told) if files else examine_source(sources.load(data), told)
+    plan = planned(found, data, minutes) if found.works else None
+    for line in sentences(found, data, plan):
+        console.print(line, markup=False, soft_wrap=True)
+    if target is None:
+        say("Findings not written, since this folder holds the pictures: name a file with --out.")
+    else:
+        facts = found.as_dict() | {"minutes": round(plan.seconds / 60, 1) if plan else None}
+        try:
+            target.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"cannot write {target}: {error.strerror}; use --out") from None
+        say(f"All findings, file by file: {target}")
+    if not found.works:
+        raise SystemExit(2)

@@ -1,0 +1,102 @@
+"""Which pictures there are and what is known of each, before any of them is decoded."""
+
+import os
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fullmatch.data.folders import LABELED, UNLABELED, picture_files
+from fullmatch.data.listing import Listing
+from fullmatch.data.tables import _located, _rows
+from fullmatch.errors import UserError
+
+
+@dataclass
+class Survey(Listing):
+    """A listing that keeps what training would refuse, so that it can be told."""
+
+    empty: list[str] = field(default_factory=list)  # classes without a picture
+    disputed: list[str] = field(default_factory=list)  # paths that a CSV lists in two ways
+
+    def items(self) -> Iterator[tuple[str, str, str]]:
+        """Path, part and label ('' where there is none) of every picture."""
+        yield from ((path, "labeled", label) for path, label in self.labeled)
+        yield from ((path, "unlabeled", "") for path in self.unlabeled)
+        yield from ((path, "test", label) for path, label in self.test)
+
+
+def survey(path: Path) -> Survey:
+    """The pictures of a folder or a CSV, told apart as training tells them apart."""
+    found = _of_folder(path) if path.is_dir() else _of_csv(path)
+    if not found.labeled and not found.unlabeled:
+        raise UserError(
+            f"no pictures in {path}; expected labeled/<class>/*.jpg and unlabeled/*.jpg"
+        )
+    return found
+
+
+def _of_folder(folder: Path) -> Survey:
+    found = Survey(labeled=[], unlabeled=[], test=[])
+    tops = _folders(folder)
+    home = next((name for name in tops if name.casefold() in LABELED), None)
+    place = folder / home if home else folder
+    # Without a folder of labeled pictures, `test` may be a class: the test part has folders.
+    tested = [name for name in tops if name.casefold() == "test"]
+    test = next((name for name in tested if home or _folders(folder / name)), None)
+    for path in picture_files(folder):
+        top, *below = Path(path).relative_to(folder).parts
+        if not below:
+            continue
+        if top.casefold() in UNLABELED:
+            found.unlabeled.append(path)
+        elif top == test:
+            if len(below) > 1:
+                found.test.append((path, _name(below[0])))
+        elif home is None:
+            found.labeled.append((path, _name(top)))
+        elif top == home and len(below) > 1:
+            if below[0].casefold() in UNLABELED:
+                found.unlabeled.append(path)
+            else:
+                found.labeled.append((path, _name(below[0])))
+    held = {label for _, label in found.labeled}
+    special = UNLABELED if home else UNLABELED | {(test or "").casefold()}
+    classes = [name for name in _folders(place) if name.casefold() not in special]
+    found.empty = [_name(name) for name in classes if _name(name) not in held]
+    return found
+
+
+def _of_csv(path: Path) -> Survey:
+    found = Survey(labeled=[], unlabeled=[], test=[])
+    seen: dict[str, tuple[str, str]] = {}
+    for _, name, label, part in _rows(path):
+        file, entry = _located(path.parent, name), (label, part if part == "test" else "")
+        if file not in seen:
+            seen[file] = entry
+        elif seen[file] != entry:
+            found.disputed.append(file)
+    for file, (label, part) in seen.items():
+        if part == "test":
+            found.test.append((file, label))
+        elif label:
+            found.labeled.append((file, label))
+        else:
+            found.unlabeled.append(file)
+    return found
+
+
+def _folders(place: Path) -> list[str]:
+    try:
+        with os.scandir(place) as entries:
+            names = [entry.name for entry in entries if entry.is_dir()]
+    except OSError as error:
+        raise UserError(
+            f"cannot look into {place}: {error.strerror}; check its permissions"
+        ) from None
+    return sorted(name for name in names if not name.startswith((".", "__MACOSX")))
+
+
+def _name(name: str) -> str:
+    # Composed Unicode, since the same name is stored decomposed by some file systems.
+    return unicodedata.normalize("NFC", name)

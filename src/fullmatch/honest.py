@@ -1,0 +1,47 @@
+"""The honest answer of a finished run without a test: estimated, calibrated, and written down."""
+
+import json
+from typing import Any
+
+from rich.progress import Progress
+from safetensors.torch import load_file
+
+from fullmatch.calibration import calibration
+from fullmatch.data import SemiDataset, Source
+from fullmatch.data.preparation import prepared
+from fullmatch.display import console
+from fullmatch.experiment import load_source, split_of
+from fullmatch.folds import Estimate
+from fullmatch.runfolder import RunFolder
+from fullmatch.settings import config_of
+
+FOLDER = "folds"
+
+
+def honest(folder: RunFolder, source: Source | None = None) -> dict[str, Any] | None:
+    """Add the estimate to a run's result; None where there is a test, which answers better.
+
+    A second call does nothing, and one after an interrupt goes on with the next part.
+    """
+    result = json.loads(folder.result.read_text(encoding="utf-8"))
+    if "honest" in result:
+        found: dict[str, Any] = result["honest"]
+        return found
+    config = config_of(folder)
+    source = load_source(config) if source is None else source
+    if source.benchmark or source.test is not None or result["algorithm"]["name"] == "supervised":
+        return None
+    split = split_of(config, source)
+    dataset = prepared(SemiDataset.of(source, split), flip=config.data.flip)
+    estimate = Estimate(config, dataset, folder.path / FOLDER)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("how good is it?", total=1.0)
+        for at in estimate.records():
+            done = at.part + (at.alone + at.step / at.steps) / 2
+            bar.update(task, completed=done / at.parts)
+    result["honest"] = estimate.result
+    if estimate.parts:
+        held = load_file(folder.path / FOLDER / "held-out.safetensors")
+        result |= calibration(held["probabilities"], held["labels"]).as_result()
+    folder.write(folder.result, json.dumps(result, indent=1) + "\n")
+    return estimate.result

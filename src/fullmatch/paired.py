@@ -1,0 +1,57 @@
+"""Two classifiers on the same pictures: how much better one is, and whether that is clear."""
+
+import math
+from typing import Any
+
+from torch import Tensor
+
+from fullmatch.results import Z
+
+SURE = 0.05  # chance of so one-sided a result if there were no difference
+
+
+def paired(ours: Tensor, theirs: Tensor) -> dict[str, Any]:
+    """From the shares (N,) of tries in which each picture was right, with either classifier.
+
+    The verdict needs two things: an interval that leaves out zero, and a sign test over the
+    pictures on which they differ. With few pictures the interval alone is too bold.
+    """
+    gap = ours - theirs
+    count, gain = len(gap), float(gap.mean())
+    # One difference more than was seen, since never having differed proves little.
+    half = Z * math.sqrt(float((gap - gain).square().sum()) + 1) / count
+    better, worse = int((gap > 0).sum()), int((gap < 0).sum())
+    chance = sign_test(better, worse)
+    clear = abs(gain) > half and chance < SURE
+    verdict = ("helped" if gain > 0 else "hurt") if clear else "made no clear difference"
+    return {
+        "gain": gain,
+        "interval": [gain - half, gain + half],
+        "better": better,
+        "worse": worse,
+        "chance": chance,
+        "verdict": verdict,
+        "images": count,
+    }
+
+
+def sign_test(better: int, worse: int) -> float:
+    """The two-sided chance of a split at least as uneven, if either side were equally likely."""
+    total = better + worse
+    tail = sum(math.comb(total, k) for k in range(min(better, worse) + 1)) / 2**total
+    return float(min(1.0, 2 * tail))
+
+
+def spoken(found: dict[str, Any]) -> str:
+    """The estimate in words."""
+    gain = found["gain"]
+    parts, repeats = found["parts"], found["repeats"]
+    how = f"a part of {found['held_out']} held out" if parts == 1 else f"{parts} parts in turn"
+    low, high = (f"{100 * bound:.0f}" for bound in found["interval"])
+    less, more = (f"{100 * bound:+.1f}" for bound in gain["interval"])
+    return (
+        f"Estimated accuracy {100 * found['accuracy']:.1f} % (95 % interval {low} to {high}; "
+        f"{found['labels']} labels, {how}{', twice' if repeats > 1 else ''}), on the labels alone "
+        f"{100 * found['labels_only']['accuracy']:.1f} %. The unlabeled pictures "
+        f"{gain['verdict']}: {100 * gain['gain']:+.1f} points (95 % interval {less} to {more})."
+    )

@@ -1,0 +1,40 @@
+"""The survey tells pictures apart just as loading them does."""
+
+from pathlib import Path
+
+import pytest
+
+from fullmatch import data
+from fullmatch.data.survey import survey
+from tests.own_pictures import picture, save
+
+LAYOUTS = {
+    "three parts": ("labeled/a/1", "labeled/b/2", "unlabeled/deep/3", "test/a/4"),
+    "classes at the top": ("a/1", "b/deep/2", "unlabeled/3", "_unlabeled/4"),
+    "a class called test": ("a/1", "test/2", "unlabelled/3"),
+    "unlabeled within": ("Labelled/a/1", "Labelled/b/2", "Labelled/unlabeled/3"),
+    "strange and loose": ("labeled/a/1", "labeled/b/2", "labeled/3", "other/a/4", "5", "test/a/6"),
+    "test of classes": ("a/1", "b/2", "test/a/3", "test/4", ".hidden/a/5"),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_folders_agree_with_loading(tmp_path: Path, layout: str) -> None:
+    for seed, name in enumerate(LAYOUTS[layout]):
+        save(picture("brick", seed), tmp_path / f"{name}.png")
+    found, loaded = survey(tmp_path), data.load(str(tmp_path))
+    assert sorted({label for _, label in found.labeled}) == sorted(loaded.classes)
+    assert len(found.labeled) == int((loaded.labels >= 0).sum())
+    assert len(found.unlabeled) == int((loaded.labels < 0).sum())
+    assert len(found.test) == (len(loaded.test) if loaded.test is not None else 0)
+
+
+def test_csv_agrees_with_loading(tmp_path: Path) -> None:
+    for seed in range(5):
+        save(picture("brick", seed), tmp_path / f"{seed}.png")
+    rows = ("path,label,split", "0.png,a,", "1.png,b,train", "2.png,-1,", "3.png,,", "4.png,a,test")
+    (tmp_path / "list.csv").write_text("\ufeff" + "\r\n".join(rows), encoding="utf-8")
+    found, loaded = survey(tmp_path / "list.csv"), data.load(str(tmp_path / "list.csv"))
+    assert [label for _, label in found.labeled] == list(loaded.classes)
+    assert len(found.unlabeled) == 2 and len(found.test) == 1
+    assert found.disputed == []

@@ -1,0 +1,48 @@
+"""A finished run without a test gets its estimate once; one with a test needs none."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fullmatch import folds
+from fullmatch.data import Source
+from fullmatch.experiment import start
+from fullmatch.honest import honest
+from fullmatch.runfolder import RunFolder
+from tests import small_runs
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> Source:
+    """Sixty labeled digits and as many unlabeled ones, without a test."""
+    monkeypatch.setattr(folds, "LEAST", 2)
+    labels = small_runs.digits().labels.clone()
+    labels[60:] = -1
+    return replace(small_runs.digits(), labels=labels, test=None, test_labels=None, benchmark=False)
+
+
+def trained(source: Source, out: Path) -> RunFolder:
+    config = small_runs.config("fullmatch", "data.labels=none")
+    return small_runs.finish(start(config, RunFolder.planned("own", out), source)).folder
+
+
+def test_once_and_with_a_temperature(tmp_path: Path, own: Source) -> None:
+    folder = trained(own, tmp_path / "run")
+    found = honest(folder, own)
+    result = json.loads(folder.result.read_text())
+    assert result["honest"] == found and found is not None and found["labels"] == 60
+    assert "calibration" in result
+    for part in (folder.path / "folds").iterdir():
+        part.unlink()
+    assert honest(folder, own) == found  # nothing is trained again
+    assert list((folder.path / "folds").iterdir()) == []
+
+
+def test_a_test_answers_better(tmp_path: Path, own: Source) -> None:
+    digits = small_runs.digits()
+    tested = replace(own, test=digits.test, test_labels=digits.test_labels)
+    folder = trained(tested, tmp_path / "run")
+    assert honest(folder, tested) is None
+    assert "honest" not in json.loads(folder.result.read_text())

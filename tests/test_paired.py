@@ -1,0 +1,58 @@
+"""A difference is called clear only when it is."""
+
+import math
+
+import pytest
+import torch
+from scipy.stats import binomtest
+
+from fullmatch.paired import paired, sign_test, spoken
+
+
+@pytest.mark.parametrize("better,worse", [(0, 0), (4, 0), (9, 2), (7, 7), (1, 30)])
+def test_sign_test_is_the_binomial_one(better: int, worse: int) -> None:
+    expected = binomtest(better, better + worse).pvalue if better + worse else 1.0
+    assert math.isclose(sign_test(better, worse), expected)
+
+
+def shares(right: int, wrong: int) -> torch.Tensor:
+    return torch.tensor([1.0] * right + [0.0] * wrong)
+
+
+def test_verdicts() -> None:
+    assert paired(shares(50, 10), shares(30, 30))["verdict"] == "helped"
+    assert paired(shares(30, 30), shares(50, 10))["verdict"] == "hurt"
+    assert paired(shares(31, 29), shares(30, 30))["verdict"] == "made no clear difference"
+    same = paired(shares(9, 0), shares(9, 0))
+    assert same["verdict"] == "made no clear difference"
+    assert same["interval"][0] < -0.2 and same["interval"][1] > 0.2
+
+
+def test_five_pictures_are_no_proof() -> None:
+    found = paired(shares(35, 25), shares(30, 30))
+    assert found["interval"][0] > 0  # what the interval alone would have said
+    assert found["verdict"] == "made no clear difference"
+
+
+def test_no_false_alarm_from_chance() -> None:
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.rand(400, 2, 40, generator=generator) < 0.7
+    verdicts = [paired(a.double(), b.double())["verdict"] for a, b in draws]
+    assert sum(v != "made no clear difference" for v in verdicts) <= 0.05 * len(verdicts)
+
+
+def test_words() -> None:
+    gain = paired(shares(50, 10), shares(30, 30))
+    found = {
+        "accuracy": 50 / 60,
+        "interval": [0.72, 0.91],
+        "labels": 60,
+        "held_out": 60,
+        "parts": 5,
+        "repeats": 2,
+        "labels_only": {"accuracy": 0.5},
+        "gain": gain,
+    }
+    said = spoken(found)
+    assert "83.3 % (95 % interval 72 to 91; 60 labels, 5 parts in turn, twice)" in said
+    assert "labels alone 50.0 %. The unlabeled pictures helped: +33.3 points" in said

@@ -1,0 +1,119 @@
+"""The plan fits the pictures, the machine and the time."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from fullmatch import planning
+from fullmatch.config import ExperimentConfig
+from fullmatch.data import Source
+from fullmatch.errors import UserError
+from fullmatch.planning import Plan, glimpse, plan, stand_in, step_seconds
+from tests.own_pictures import clean_folder, picture, save
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+
+
+@pytest.fixture(autouse=True)
+def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
+
+
+def source(side: int = 32, labels: int = 30, unlabeled: int = 900, test: int = 0) -> Source:
+    classes = {"ok": labels // 2, "dent": labels - labels // 2}
+    return stand_in(classes, unlabeled=unlabeled, test=test, side=side, channels=3)
+
+
+def planned(found: Source, seconds: float | dict[str, float], **rest: object) -> Plan:
+    """A plan for a machine on which a step of each network takes so long."""
+
+    def measure(config: ExperimentConfig, source: Source) -> float:
+        assert source.images.shape[1] == (config.data.size or found.images.shape[1])
+        return seconds[config.model.name] if isinstance(seconds, dict) else seconds
+
+    return plan(found, "own", measure=measure, **{"device": CPU, **rest})  # type: ignore[arg-type]
+
+
+def test_takes_the_best_network_that_gets_enough_steps() -> None:
+    times = {"wrn-37-2": 1.0, "wrn-16-2": 0.1, "wrn-10-1": 0.02}
+    assert planned(source(128), times).config.model.name == "wrn-16-2"
+    assert planned(source(128), times, minutes=120).config.model.name == "wrn-37-2"
+    assert planned(source(128), times, minutes=2).config.model.name == "wrn-10-1"
+    assert planned(source(128), 0.001, minutes=5).config.data.size == 96
+
+
+def test_small_pictures_keep_their_size() -> None:
+    found = planned(source(16), 0.01).config
+    assert found.data.size is None and found.model.name == "wrn-10-1"
+
+
+def test_stays_within_the_minutes() -> None:
+    for minutes in (1, 10, 30):
+        found = planned(source(labels=20 * minutes), 0.05, minutes=minutes)
+        assert found.seconds <= 60 * minutes
+        assert found.config.training.steps <= planning.MOST
+
+
+def test_says_when_the_time_is_short() -> None:
+    found = planned(source(), 4.0)
+    assert found.config.training.steps == planning.LEAST
+    assert "give --minutes" in found.notes[-1]
+
+
+def test_pretrained_only_with_weights(tmp_path: Path) -> None:
+    without = planned(source(64), 0.1)
+    assert not without.config.model.pretrained and "no pretrained weights" in without.notes[0]
+    path = planning.weights_file("resnet18")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"")
+    found = planned(source(64), 0.1).config
+    assert found.model.pretrained and found.model.name == "resnet18" and found.data.size is None
+    assert found.optimizer.rate < without.config.optimizer.rate
+
+
+def test_batches_fit_small_sets() -> None:
+    found = planned(source(labels=5, unlabeled=3), 0.1).config.training
+    assert found.batch == 5 and found.ratio == 1
+    none = planned(source(labels=4, unlabeled=0), 0.1).config.training
+    assert none.batch == 4 and none.ratio == 1
+    large = planned(source(labels=500), 0.1, device=GPU).config.training
+    assert large.batch == 64 and large.ratio == 7
+
+
+def test_a_loss_is_logged_before_its_state_is_saved() -> None:
+    training = planned(source(), 0.01).config.training
+    assert training.checkpoint_every % training.log_every == 0
+
+
+def test_baseline_where_there_is_a_test() -> None:
+    assert planned(source(test=9), 0.1).config.baseline
+    assert not planned(source(), 0.1).config.baseline
+
+
+def test_arrays_keep_their_size() -> None:
+    found = plan(source(128), "own.npz", measure=lambda *_: 9.0, device=CPU).config
+    assert found.data.size is None
+
+
+def test_glimpse_sees_what_loading_would(tmp_path: Path) -> None:
+    clean_folder(tmp_path / "own", test=1)
+    found = glimpse(tmp_path / "own")
+    assert found.classes == ("brick", "grass", "water") and found.images.shape == (3, 32, 32)
+    assert len(found.images) == 18 + 36 and found.test is not None and len(found.test) == 3
+    assert int((found.labels >= 0).sum()) == 18
+
+
+def test_glimpse_refuses_what_cannot_be_learned(tmp_path: Path) -> None:
+    save(picture("brick", 0), tmp_path / "labeled/brick/0.png")
+    with pytest.raises(UserError, match="only the class 'brick'"):
+        glimpse(tmp_path)
+
+
+def test_a_step_is_timed_without_leaving_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = planned(source(16, labels=4), 0.1).config
+    assert 0 < step_seconds(config, source(16, labels=4)) < 60
+    assert list(tmp_path.iterdir()) == []

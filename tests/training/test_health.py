@@ -1,0 +1,95 @@
+"""Trouble is said with its remedy; a healthy run hears nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fullmatch.algorithms.pseudo_labeling import PseudoLabels, usage
+from fullmatch.runfolder import RunFolder
+from fullmatch.training.health import Finding, Watch, assess
+from tests import small_runs
+
+STEPS = 100
+
+
+def log(**metrics: Any) -> list[dict[str, Any]]:
+    healthy = {"loss": 1.0, "selected": 0.7, "largest_class_share": 0.2}
+    return [{"step": step, **healthy, **metrics} for step in range(10, STEPS + 1, 10)]
+
+
+def kinds(findings: list[Finding]) -> list[str]:
+    return [finding.kind for finding in findings]
+
+
+@pytest.mark.parametrize(
+    "metrics,kind",
+    [
+        ({"selected": 0.0}, "nothing selected"),
+        ({"largest_class_share": 0.9}, "one class takes all"),
+        ({"loss": float("nan")}, "not a number"),
+        ({"loss": float("inf")}, "not a number"),
+        (
+            {"selected": 0.9, "evaluation": {"teacher": {"top1": 0.4}}},
+            "over-confidence",
+        ),
+    ],
+)
+def test_trouble_is_found(metrics: dict[str, Any], kind: str) -> None:
+    (found,) = assess(log(**metrics), 10, steps=STEPS)
+    assert found.kind == kind and "--" in found.knob
+
+
+def test_what_only_the_caller_knows() -> None:
+    assert kinds(assess(log(), 10, steps=STEPS, accuracy=0.3)) == ["over-confidence"]
+    assert kinds(assess(log(), 10, steps=STEPS, foreign=0.5)) == ["foreign pictures"]
+    assert assess(log(), 10, steps=STEPS, accuracy=0.8, foreign=0.01) == []
+
+
+def test_uneven_classes_are_no_collapse() -> None:
+    lines = log(largest_class_share=0.9)
+    assert assess(lines, 2, steps=STEPS, largest_prior=0.9) == []
+    assert kinds(assess(lines, 2, steps=STEPS)) == ["one class takes all"]
+
+
+def test_a_handful_in_use_is_no_collapse() -> None:
+    assert assess(log(largest_class_share=0.9, selected=0.05), 10, steps=STEPS) == []
+
+
+def test_patience_at_the_start() -> None:
+    assert assess([], 10, steps=STEPS) == []
+    assert assess(log(selected=0.0)[:2], 10, steps=STEPS) == []
+    assert assess(log(selected=0.0), 10, steps=100 * STEPS) == []
+
+
+def test_methods_without_pseudo_labels() -> None:
+    assert assess([{"step": s, "loss": 1.0} for s in range(STEPS)], 10, steps=STEPS) == []
+
+
+def test_each_finding_is_told_once() -> None:
+    watch = Watch(10, steps=STEPS)
+    told = [finding for record in log(selected=0.0) for finding in watch.news(record)]
+    assert kinds(told) == ["nothing selected"]
+    assert kinds(watch.news({"step": STEPS, "loss": float("nan")})) == ["not a number"]
+
+
+def test_share_of_the_largest_class() -> None:
+    probs = torch.eye(3)[[0, 0, 1, 2]]
+    label = probs.argmax(dim=1)
+    pseudo = PseudoLabels(probs, label, label, torch.tensor([1.0, 1.0, 1.0, 0.0]))
+    top, bottom = usage(pseudo, torch.full((4,), -1))["largest_class_share"]
+    assert float(top / bottom) == pytest.approx(2 / 3)
+
+
+def test_silent_on_a_healthy_run(tmp_path: Path) -> None:
+    steps = 150
+    settings = (f"training.steps={steps}", "training.batch=20", "training.ratio=3",
+                "training.log_every=10", "training.evaluate_every=50")  # fmt: skip
+    config = small_runs.config("fullmatch", *settings, labels=100)
+    run = small_runs.finish(small_runs.begin(config, tmp_path / "run"))
+    records = RunFolder(tmp_path / "run").records()
+    assert any("largest_class_share" in record for record in records)
+    watch = Watch(10, steps=steps)
+    assert [finding for record in records for finding in watch.news(record)] == []
+    assert assess(records, 10, steps=steps, accuracy=run.result["teacher"]["last"]) == []
