@@ -32,17 +32,17 @@ format: $(READY)
 results: $(READY)
 	$(BIN)/fullmatch reproduce page
 
-# uv installs in seconds; where it cannot be had, pip does the same, slower.
+# uv installs in seconds; where it cannot be had or fails, pip does the same, slower.
+WANTED := -c constraints.txt -e '.[dev,export,timm,hub]'
+
 $(READY): pyproject.toml constraints.txt
 	@$(SYSTEM_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "fullmatch needs Python 3.11 or newer: set SYSTEM_PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(BIN)/python || $(SYSTEM_PYTHON) -m venv $(VENV)
 	@echo "Setting up $(VENV) (torch is large: the first time takes some minutes) ..."
-	@if $(BIN)/python -m pip install --quiet uv; then \
-	  $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev,export,timm,hub]'; \
-	else \
-	  $(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,export,timm,hub]'; \
-	fi
+	@{ $(BIN)/python -m pip install --quiet --disable-pip-version-check uv \
+	  && UV_SYSTEM_CERTS=true $(BIN)/uv pip install --quiet --python $(BIN)/python $(WANTED); } \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check $(WANTED)
 	@touch $@
 
 clean:
