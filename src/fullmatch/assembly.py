@@ -1,6 +1,7 @@
 """From a config to everything a step needs: where data, algorithm and training meet."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -26,6 +27,7 @@ from fullmatch.training.schedule import learning_rate
 from fullmatch.training.state import TrainState
 from fullmatch.training.step import Augmentation, Loss, TrainingStep, autocast
 from fullmatch.training.trainer import Trainer
+from fullmatch.warm_start import start_from
 
 EVALUATION_BATCH = 500
 
@@ -58,6 +60,9 @@ class Assembly:
             pretrained=config.model.pretrained,
             norm_momentum=config.model.norm_momentum,
         )
+        if config.model.start is not None:
+            started = start_from(Path(config.model.start), student, self.dataset.classes)
+            self.notes.append(started)
         feature_map = shape_of_map(student, image)
         self.task = task = Task(
             num_classes=self.dataset.num_classes,

@@ -11,12 +11,14 @@ from fullmatch.commands.card import card
 from fullmatch.commands.check import check
 from fullmatch.commands.evaluate import evaluate
 from fullmatch.commands.export import export
+from fullmatch.commands.label import label
 from fullmatch.commands.listing import list_
 from fullmatch.commands.predict import predict
 from fullmatch.commands.report import report
 from fullmatch.commands.reproduce import app as reproduce
 from fullmatch.commands.resume import resume
 from fullmatch.commands.rounds import rounds
+from fullmatch.commands.suggest import suggest
 from fullmatch.commands.train import train
 from fullmatch.errors import UserError
 
@@ -32,6 +34,8 @@ app.command(resume)
 app.command(evaluate)
 app.command(list_, name="list")
 app.command(predict)
+app.command(suggest)
+app.command(label)
 app.command(export)
 app.command(card)
 app.command(report)

@@ -30,6 +30,8 @@ def baseline_of(folder: RunFolder, source: Source | None = None) -> experiment.R
         algorithm=Supervised(),
         baseline=False,
         data=replace(config.data, split=split),
+        # Earlier weights have seen unlabeled images.
+        model=replace(config.model, start=None),
     )
     return experiment.start(alone, RunFolder(path), source)
 

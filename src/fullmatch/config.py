@@ -33,6 +33,7 @@ class DataConfig:
 class ModelConfig:
     name: str = "wrn-28-2"
     pretrained: bool = False
+    start: str | None = None  # a finished run whose weights the network starts from
     norm_momentum: float = 0.001  # of a Wide ResNet's running statistics
 
 

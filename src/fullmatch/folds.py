@@ -52,7 +52,9 @@ class Estimate:
         self.digests = digests_of(dataset.images)
         self.parts = held_out(dataset, self.digests, config.seed)
         steps = max(LEAST, config.training.steps // SHORTER)
-        self.config = with_steps(replace(config, baseline=False), steps)
+        # Earlier weights may have learned from the labels that are held out here.
+        afresh = replace(config, baseline=False, model=replace(config.model, start=None))
+        self.config = with_steps(afresh, steps)
         self.result: dict[str, Any] = {}
         self.found: dict[bool, list[Tensor]] = {False: [], True: []}
 

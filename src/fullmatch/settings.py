@@ -27,6 +27,7 @@ def resolve(
     steps: int | None = None,
     seed: int | None = None,
     baseline: bool | None = None,
+    start: Path | None = None,
     preset: ExperimentConfig | None = None,
     assignments: Iterable[str] = (),
 ) -> ExperimentConfig:
@@ -34,11 +35,15 @@ def resolve(
     flags: dict[str, Any] = {
         "data": {"name": data, "labels": labels},
         "algorithm": {"name": algorithm},
+        "model": {"start": None if start is None else str(start)},
         "training": {"steps": steps},
         "seed": seed,
         "baseline": baseline,
     }
     table = read_toml(file) if file else {}
+    if start is not None:  # its weights fit its own network
+        same = config_of(RunFolder.existing(start)).model.name
+        table = merged({"model": {"name": same}}, table)
     if algorithm is not None:
         table.pop("algorithm", None)  # its fields belong to the algorithm that the file names
     table = merged(merged(table, without_none(flags)), overrides(assignments))

@@ -1,6 +1,9 @@
 """`fullmatch train`: from data to a run folder."""
 
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from fullmatch.commands.parameters import Settings, Whole
 
@@ -16,6 +19,7 @@ def train(
     config: Path | None = None,
     out: Path | None = None,
     baseline: bool | None = None,
+    from_: Annotated[Path | None, Parameter(name="--from")] = None,
     minutes: float | None = None,
 ) -> None:
     """Train a classifier.
@@ -41,6 +45,8 @@ def train(
         Folder of this run; it must not exist. [default: the next free one under runs/]
     baseline
         Also train the same network on the labels alone, and compare.
+    from_
+        A finished run whose weights to start from, such as one with fewer labels.
     minutes
         How long your own pictures may take, all told. [default: 10]
     """
@@ -67,6 +73,7 @@ def train(
         steps=steps,
         seed=seed,
         baseline=baseline,
+        start=from_,
         preset=preset,
         assignments=set_ or (),
     )

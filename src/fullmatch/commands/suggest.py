@@ -1,0 +1,113 @@
+"""`fullmatch suggest`: which pictures to label next."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from fullmatch.errors import UserError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from fullmatch.suggestion import Opener
+    from fullmatch.trained import TrainedRun
+
+
+def suggest(
+    run: Path,
+    *,
+    number: Annotated[int, Parameter(name=["--number", "-n"])] = 20,
+    out: Path | None = None,
+    indices: Annotated[bool, Parameter(negative=())] = False,
+    overwrite: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Choose the unlabeled pictures that are most worth labeling: unsure ones, of many kinds.
+
+    Parameters
+    ----------
+    run
+        A finished run folder.
+    number
+        How many pictures.
+    out
+        Folder for the table, the contact sheet and the tasks for Label Studio. [default:
+        suggestions in the run folder]
+    indices
+        For data without picture files: name images by their positions.
+    overwrite
+        Replace earlier suggestions there.
+    """
+    from fullmatch import contact_sheet as sheet
+    from fullmatch.data import DATASETS
+    from fullmatch.data.survey import survey
+    from fullmatch.preview import open_file
+    from fullmatch.suggestion import LOOKED_AT, unsure
+    from fullmatch.trained import TrainedRun
+
+    if number < 1:
+        raise UserError(f"--number is {number}, expected 1 or more")
+    trained = TrainedRun(run)
+    folder = out or run / "suggestions"
+    target = folder / "suggestions.csv"
+    if target.exists() and not overwrite:
+        raise UserError(f"{target} exists already; name another --out, or add --overwrite")
+    data = Path(trained.config.data.name).expanduser()
+    files = data.is_dir() or data.suffix.lower() == ".csv"
+    opened: Opener = open_file
+    if indices:
+        names, opened = unlabeled_images(trained)
+    elif files:
+        names = survey(data).unlabeled
+    elif str(data) in DATASETS or data.suffix.lower() == ".npz":
+        raise UserError(
+            f"{data} has no picture files; add --indices to get the positions of images instead"
+        )
+    else:
+        raise UserError(f"{data}, which {run} was trained on, is gone; put it back, or go there")
+    if not names:
+        raise UserError(f"{data} has no unlabeled pictures; there is nothing to suggest")
+    found = unsure(trained, names, number, opened=opened)
+    if not found:
+        raise UserError(f"none of the unlabeled pictures of {data} can be read; check the files")
+
+    title = f"{len(found)} pictures to label next"
+    texts = {
+        "suggestions.csv": sheet.table(found, None if indices else folder),
+        "contact-sheet.html": sheet.contact_sheet(title, found, opened=opened),
+    }
+    if not indices:
+        home = data if data.is_dir() else data.parent
+        texts["labelstudio.json"] = sheet.label_studio_tasks(found, home, run.resolve().name)
+        texts["labelstudio.xml"] = sheet.label_studio_interface(trained.classifier.classes)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise UserError(f"cannot write to {folder}: {error.strerror}; use --out") from None
+    looked = f"; {LOOKED_AT:,} were looked at" if len(names) > LOOKED_AT else ""
+    print(f"{len(found)} of {len(names):,} unlabeled pictures chosen{looked}.")
+    print(f"Written to {folder}: {', '.join(texts)}")
+    if not indices:
+        words = shlex.join(["fullmatch", "label", str(data), "--run", str(run)])
+        print(f"Label them in a browser: {words} -n {number}")
+
+
+def unlabeled_images(run: "TrainedRun") -> tuple[list[str], "Opener"]:
+    """Positions of the images whose labels the run did not see, and how to open them."""
+    import torch
+    from PIL import Image
+
+    from fullmatch.data import SemiDataset, Split
+
+    source, split = run.source, run.folder.split
+    labeled = SemiDataset.of(source, Split.load(split) if split.exists() else None).labeled
+    known = set(labeled.tolist())
+
+    def opened(name: str) -> "Image.Image":
+        pixels = source.images.read(torch.tensor([int(name)]))[0].cpu().numpy()
+        return Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0))
+
+    return [str(at) for at in range(len(source.images)) if at not in known], opened

@@ -1,0 +1,101 @@
+"""What docs/labeling.md tells people to type does what it says."""
+
+import csv
+import json
+import re
+import shlex
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from cyclopts import App
+from PIL import Image
+
+from fullmatch.commands.label import label
+from fullmatch.commands.suggest import suggest
+from fullmatch.commands.train import train
+from fullmatch.labeling.server import LabelServer
+from fullmatch.suggestion import LOOKED_AT
+from tests.own_pictures import COLORS, picture, save
+
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = (DOCS / "labeling.md").read_text(encoding="utf-8")
+QUICK = ("training.steps=2", "training.batch=4", "training.ratio=1", "model.name=wrn-10-1")
+
+app = App(result_action="return_value")
+for command in (label, suggest, train):
+    app.command(command)
+
+
+def commands() -> Iterator[list[str]]:
+    for block in re.findall(r"^```sh\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE):
+        for line in block.splitlines():
+            name, *words = shlex.split(line)
+            assert name == "fullmatch"
+            yield words
+
+
+def post(server: LabelServer, path: str, **body: object) -> None:
+    content, kind = json.dumps(body).encode(), {"Content-Type": "application/json"}
+    urllib.request.urlopen(urllib.request.Request(server.address + path, content, kind)).close()
+
+
+def person(server: LabelServer, poll_interval: float = 0.5) -> None:
+    """Names the classes, labels four pictures by their file names, and presses Ctrl-C."""
+    thread = Thread(target=LabelServer.service, args=(server,), daemon=True)  # type: ignore[attr-defined]
+    thread.start()
+    for name in COLORS:
+        if name not in server.queue.labels.classes:
+            post(server, "class", name=name)
+    for number in range(4):
+        stem = Path(server.queue.pictures[number].name).stem
+        post(server, "label", number=number, label=stem.rstrip("0123456789"))
+    server.shutdown()
+    thread.join()
+    raise KeyboardInterrupt
+
+
+def test_everything_typed_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number, kind in enumerate(COLORS):
+        for i in range(10):
+            save(picture(kind, 100 * number + i), tmp_path / "pictures" / f"{kind}{i}.png")
+    monkeypatch.setattr(LabelServer, "service", LabelServer.serve_forever, raising=False)
+    monkeypatch.setattr(LabelServer, "serve_forever", person)
+    monkeypatch.setattr("fullmatch.folds.LEAST", 1)  # steps of an estimate, tested elsewhere
+    filled = tmp_path / "runs" / "labels-fullmatch-001" / "suggestions" / "suggestions.csv"
+    known = []
+    for words in commands():
+        if words[0] == "train":
+            words += [word for setting in QUICK for word in ("--set", setting)]
+        if "--take" in words:
+            filled.write_text(re.sub(r"/([a-z]+)(\d+\.png),,", r"/\1\2,\1,", filled.read_text()))
+        app(words, exit_on_error=False, print_error=False)
+        with (tmp_path / "labels.csv").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert len(rows) == 30
+        known.append(sum(bool(row["label"]) for row in rows))
+        labeled = (row for row in rows if row["label"])
+        assert all(Path(row["path"]).name.startswith(row["label"]) for row in labeled)
+    # Two sittings of four labels each, then twenty suggestions that were filled in.
+    assert known == [4, 4, 8, 8, 8, 28]
+    said = capsys.readouterr().out
+    assert "Next: fullmatch train" in said and "20 labels taken" in said
+    assert (tmp_path / "runs" / "labels-fullmatch-002").is_dir()
+
+
+def test_the_words_are_the_codes() -> None:
+    assert f"At most\n{LOOKED_AT:,} pictures" in TEXT
+    for key in ("s", "u", "n"):
+        assert f"| `{key}` |" in TEXT
+
+
+def test_the_picture_is_there_and_small() -> None:
+    path = DOCS / "images" / "labeling.png"
+    assert f"(images/{path.name})" in TEXT and path.stat().st_size < 200_000
+    with Image.open(path) as image:
+        assert image.size == (900, 840)
