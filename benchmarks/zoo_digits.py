@@ -86,10 +86,11 @@ def page(rows: list[dict[str, Any]], names: list[str]) -> str:
     entries = []
     for name in names:
         found = [row for row in rows if row["algorithm"] == name]
-        if len(found) == len(SEEDS):
+        if found:
             shares = [100 * row["last"] for row in found]
+            spread = f"{statistics.stdev(shares):.1f}" if len(shares) > 1 else "-"
             seconds = statistics.mean(row["seconds"] for row in found)
-            entries.append((statistics.mean(shares), statistics.stdev(shares), seconds, name))
+            entries.append((statistics.mean(shares), spread, len(shares), seconds, name))
     steps = {row["steps"] for row in rows}
     lines = [
         "# Digits, 40 labels: every algorithm",
@@ -99,9 +100,12 @@ def page(rows: list[dict[str, Any]], names: list[str]) -> str:
         f"{', '.join(map(str, sorted(steps)))} steps. Accuracy of the averaged model at the end,",
         "in percent: nothing is chosen on test. Seconds of a seed on one CPU thread, for scale.",
         "",
-        "| algorithm | mean | deviation | seconds |",
-        "| --- | ---: | ---: | ---: |",
-        *(f"| {n} | {m:.1f} | {s:.1f} | {t:.0f} |" for m, s, t, n in sorted(entries, reverse=True)),
+        "| algorithm | mean | deviation | seeds | seconds |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        *(
+            f"| {name} | {mean:.1f} | {spread} | {seeds} | {seconds:.0f} |"
+            for mean, spread, seeds, seconds, name in sorted(entries, reverse=True)
+        ),
         "",
     ]
     notes = NOTES.read_text(encoding="utf-8") if NOTES.exists() else ""

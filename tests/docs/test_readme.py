@@ -13,6 +13,7 @@ from tests.small_pictures import pets_in
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PERFORMANCE = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
 PARTS = ("train", "test")  # of a data set
 # What makes a command short, and leaves what it does alone.
 SHORT = {
@@ -22,7 +23,7 @@ SHORT = {
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", README + PERFORMANCE, flags=re.DOTALL)
 
 
 def lines(program: str) -> list[list[str]]:
