@@ -4,6 +4,7 @@ Every member of the FixMatch family takes both as an addition: `full(FixMatch())
 `full(FlexMatch())` is FullFlex.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
 
@@ -14,12 +15,13 @@ from fullmatch import distributed
 from fullmatch.algorithms.pseudo_labeling import Step
 from fullmatch.core import Objective, ratio
 from fullmatch.errors import UserError
-from fullmatch.losses import (
-    CEILING,
-    adaptive_k,
-    adaptive_negative,
-    entropy_meaning,
-    negative_labels,
+from fullmatch.losses import CEILING, adaptive_k, negative_labels
+from fullmatch.losses.full import (
+    Pair,
+    Reduction,
+    adaptive_negative_of,
+    entropy_meaning_of,
+    prepare,
 )
 
 
@@ -50,50 +52,46 @@ class FullLosses(nn.Module):
         spec = self.spec
         strong, (probs, _, _, weight) = step.passes.strong[0].logits, step.pseudo
         ceiling = CEILING if spec.variant == "released" else None
-        k = distributed.maximum(adaptive_k(strong, probs)) if spec.adaptive_negative else None
         loss = strong.new_zeros((), dtype=torch.float32)
         metrics: dict[str, Tensor] = {}
-        if k is not None:
+        negative = torch.zeros_like(probs, dtype=torch.bool)
+        if spec.adaptive_negative:
+            k = distributed.maximum(adaptive_k(strong, probs))
+            negative = negative_labels(probs, k)
+            metrics |= {"k": k.float(), **ruled_out(negative, step.batch.hidden_labels)}
+        pair = prepare(strong, probs, negative)
+        if spec.adaptive_negative:
             chosen = {"all": None, "selected": weight, "unselected": 1 - weight}[spec.negatives_on]
-            negative = adaptive_negative(strong, probs, k, weight=chosen, ceiling=ceiling)
-            loss = loss + spec.alpha * negative
-            metrics |= {"adaptive_negative": negative, **self.negatives(step, k)}
+            negative_loss = adaptive_negative_of(pair, chosen, ceiling)
+            loss = loss + spec.alpha * negative_loss
+            metrics["adaptive_negative"] = negative_loss
         if spec.entropy_meaning:
-            meaning = entropy_meaning(
-                strong,
-                probs,
-                weight,
-                k,
-                form=spec.form,
-                reduction="active" if spec.variant == "released" else "paper",
-                ceiling=ceiling,
-            )
+            reduction: Reduction = "active" if spec.variant == "released" else "paper"
+            meaning = entropy_meaning_of(pair, weight, spec.form, reduction, ceiling)
             loss = loss + spec.beta * meaning
-            metrics |= {"entropy_meaning": meaning, **self.non_targets(step, k)}
+            metrics["entropy_meaning"] = meaning
+            metrics["non_target_above_half"] = above_half(pair, weight)
         return Objective(loss, metrics)
 
-    @torch.no_grad()
-    def negatives(self, step: Step, k: Tensor) -> dict[str, Tensor]:
-        """k, negatives an image, and the share of negatives that are not the true class."""
-        negative = negative_labels(step.pseudo.probs, k)
-        known = step.batch.hidden_labels >= 0
-        wrong = negative.gather(1, step.batch.hidden_labels.clamp(min=0)[:, None])[:, 0] & known
-        count = (negative.sum(dim=1) * known).sum()
-        return {
-            "k": k.float(),
-            "negatives": negative.float().sum(dim=1).mean(),
-            "negative_accuracy": ratio(count - wrong.sum(), count),
-        }
 
-    @torch.no_grad()
-    def non_targets(self, step: Step, k: Tensor | None) -> dict[str, Tensor]:
-        """Share of the non-target entries above 1/2, where the loss pulls the wrong way."""
-        probs, label, _, weight = step.pseudo
-        entries = weight[:, None] * torch.ones_like(probs).scatter(1, label[:, None], 0.0)
-        if k is not None:
-            entries = entries * ~negative_labels(probs, k)
-        high = step.passes.strong[0].logits.float().softmax(dim=1) > 0.5
-        return {"non_target_above_half": ratio((entries * high).sum(), entries.sum())}
+@torch.no_grad()
+def ruled_out(negative: Tensor, hidden_labels: Tensor) -> dict[str, Tensor]:
+    """Negatives an image, and the share of them that are not the true class."""
+    known = hidden_labels >= 0
+    wrong = negative.gather(1, hidden_labels.clamp(min=0)[:, None])[:, 0] & known
+    count = (negative.sum(dim=1) * known).sum()
+    return {
+        "negatives": negative.float().sum(dim=1).mean(),
+        "negative_accuracy": ratio(count - wrong.sum(), count),
+    }
+
+
+@torch.no_grad()
+def above_half(pair: Pair, weight: Tensor) -> Tensor:
+    """Share of the non-target entries above 1/2, where the entropy meaning loss pulls wrongly."""
+    entries = weight[:, None] * ~(pair.target | pair.negative)
+    high = pair.log_p > math.log(0.5)
+    return ratio((entries * high).sum(), entries.sum())
 
 
 @runtime_checkable
