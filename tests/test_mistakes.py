@@ -156,3 +156,62 @@ def test_a_loss_that_is_no_number_is_one_line(
     found = capsys.readouterr().err
     assert end.value.code == 2 and found.count("\n") == 1
     assert "the loss is no longer a number" in found and "--set optimizer.rate=" in found
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "nan", "1e400"])
+def test_minutes_above_nothing(
+    minutes: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pets_in(tmp_path)
+    for command in ("train", "check"):
+        with pytest.raises(SystemExit, match="2"):
+            main([command, "pets", "--minutes", minutes])
+        assert "expected a number above 0" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["pets"]
+
+
+def test_minutes_are_for_own_pictures(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["train", "digits", "--minutes", "1"])
+    assert "use --steps here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("steps", ["0", "-1", "1.5"])
+def test_bench_takes_a_step_at_least(steps: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["bench", "digits", "--steps", steps])
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_check_overwrites_nothing_but_a_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pets_in(tmp_path)
+    mine = tmp_path / "mine.csv"
+    mine.write_text("path,label\n")
+    with pytest.raises(SystemExit, match="2"):
+        main(["check", "pets", "--out", "mine.csv"])
+    assert "is no earlier check" in capsys.readouterr().err
+    assert mine.read_text() == "path,label\n"
+    main(["check", "pets"])
+    main(["check", "pets"])  # its own file may be replaced
+    with pytest.raises(SystemExit, match="2"):
+        main(["check", "digits"])
+    assert "is a benchmark" in capsys.readouterr().err
+
+
+def test_resume_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pets_in(tmp_path)
+    main(["train", "pets", "--steps", "2", "--set", "model.name=wrn-10-1", "--out", "run"])
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    main(["evaluate", "../run"])
+    (tmp_path / "run" / "result.json").unlink()
+    main(["resume", "../run"])
+    assert (tmp_path / "run" / "result.json").exists()

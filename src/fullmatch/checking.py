@@ -1,5 +1,6 @@
 """The words of a check: what there is, what is wrong with it, and how long training will take."""
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -69,4 +70,18 @@ def writable(out: Path | None, pictures: Path) -> Path | None:
     inside = pictures.is_dir() and target.is_relative_to(home)
     if inside and out is not None:
         raise UserError(f"{out} lies among your pictures, which are left alone; name another --out")
+    if not inside and target.exists() and not is_check(target):
+        raise UserError(
+            f"{out or target.name} exists and is no earlier check, so it is left alone; "
+            "name another --out"
+        )
     return None if inside else out or Path("check.json")
+
+
+def is_check(path: Path) -> bool:
+    """Whether a file is one that `check` wrote, which a new one may replace."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and "minutes" in found

@@ -184,8 +184,7 @@ def start(config: ExperimentConfig, folder: RunFolder, source: Source | None = N
     """A new run; its folder is made last, so that a wrong setting leaves nothing behind."""
     source = load_source(config) if source is None else source
     split = split_of(config, source)
-    if split is not None:  # said in full, so that the config alone repeats the run
-        config = replace(config, data=replace(config.data, labels=len(split.labeled)))
+    config = said_in_full(config, split)
     dataset = prepared(SemiDataset.of(source, split), flip=config.data.flip)
     run = Run(folder, config, dataset, split)
     run.folder = folder = folder.make()
@@ -194,6 +193,25 @@ def start(config: ExperimentConfig, folder: RunFolder, source: Source | None = N
             split.save(folder.split)
         folder.write(folder.config, tomli_w.dumps(run.table()))
     return run
+
+
+def said_in_full(config: ExperimentConfig, split: Split | None) -> ExperimentConfig:
+    """The config alone repeats the run, from whatever folder it is asked for."""
+    found = config.data
+    own = found.name not in data.DATASETS and Path(found.name).expanduser().exists()
+    located = replace(
+        found,
+        name=absolute(found.name) if own else found.name,
+        root=absolute(found.root) if found.root else None,
+        split=absolute(found.split) if found.split else None,
+        labels=found.labels if split is None else len(split.labeled),
+    )
+    start = absolute(config.model.start) if config.model.start else None
+    return replace(config, data=located, model=replace(config.model, start=start))
+
+
+def absolute(path: str) -> str:
+    return str(Path(path).expanduser().absolute())
 
 
 def resume(folder: RunFolder, source: Source | None = None) -> Run:

@@ -51,7 +51,8 @@ class Estimate:
         self.dataset, self.folder = dataset, folder
         self.digests = digests_of(dataset.images)
         self.parts = held_out(dataset, self.digests, config.seed)
-        steps = max(LEAST, config.training.steps // SHORTER)
+        # Never more than the model they judge gets.
+        steps = min(config.training.steps, max(LEAST, config.training.steps // SHORTER))
         # Earlier weights may have learned from the labels that are held out here.
         afresh = replace(config, baseline=False, model=replace(config.model, start=None))
         self.config = with_steps(afresh, steps)

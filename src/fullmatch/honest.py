@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from fullmatch.calibration import calibration
 from fullmatch.data import SemiDataset, Source
 from fullmatch.data.preparation import prepared
-from fullmatch.display import console
+from fullmatch.display import console, say
 from fullmatch.experiment import load_source, split_of
 from fullmatch.folds import Estimate
 from fullmatch.runfolder import RunFolder
@@ -34,14 +34,29 @@ def honest(folder: RunFolder, source: Source | None = None) -> dict[str, Any] | 
     split = split_of(config, source)
     dataset = prepared(SemiDataset.of(source, split), flip=config.data.flip)
     estimate = Estimate(config, dataset, folder.path / FOLDER)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("how good is it?", total=1.0)
-        for at in estimate.records():
-            done = at.part + (at.alone + at.step / at.steps) / 2
-            bar.update(task, completed=done / at.parts)
+    if estimate.parts:
+        steps = estimate.config.training.steps
+        say(
+            f"estimating the accuracy on held-out labels: {len(estimate.parts)} parts, each with "
+            f"and without the unlabeled pictures, {steps} steps"
+        )
+    try:
+        with folder.locked(), folder.writing(), bar_of() as bar:
+            task = bar.add_task("how good is it?", total=1.0)
+            for at in estimate.records():
+                done = at.part + (at.alone + at.step / at.steps) / 2
+                bar.update(task, completed=done / at.parts)
+    except KeyboardInterrupt:
+        print("Stopped; the model is finished, and so are the parts of the estimate done so far.")
+        print(f"Go on with:\n  {folder.resume_command}")
+        raise
     result["honest"] = estimate.result
     if estimate.parts:
         held = load_file(folder.path / FOLDER / "held-out.safetensors")
         result |= calibration(held["probabilities"], held["labels"]).as_result()
     folder.write(folder.result, json.dumps(result, indent=1) + "\n")
     return estimate.result
+
+
+def bar_of() -> Progress:
+    return Progress(console=console, transient=True, disable=not console.is_terminal)

@@ -23,6 +23,7 @@ from fullmatch.data import SemiDataset, Source, TensorStore, pictures
 from fullmatch.data.dataset import class_order
 from fullmatch.data.listing import SIDES
 from fullmatch.data.survey import survey
+from fullmatch.errors import UserError
 from fullmatch.presets import with_recipe
 
 MINUTES = 10.0
@@ -64,7 +65,9 @@ def plan(
     """A config for these pictures that is done here within the minutes."""
     device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
     measure = measure or step_seconds
-    time = 60 * (minutes or MINUTES)
+    if minutes is not None and not 0 < minutes < float("inf"):
+        raise UserError(f"--minutes is {minutes:g}, expected a number above 0")
+    time = 60 * (MINUTES if minutes is None else minutes)
     units = overhead(source)
     options, notes = choices(source, device, resizable=not name.endswith(".npz"))
     for choice in options:

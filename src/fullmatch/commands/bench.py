@@ -9,7 +9,7 @@ def bench(
     algorithm: str = "fullmatch",
     model: str | None = None,
     batch: Whole = None,
-    steps: int = 100,
+    steps: Whole = 100,
     profile: bool = False,
     json: bool = False,
     set_: Settings = None,
@@ -39,7 +39,11 @@ def bench(
 
     from fullmatch.bench import bench as measured
     from fullmatch.display import show_bench
+    from fullmatch.errors import UserError
     from fullmatch.settings import resolve
+
+    if steps is None or steps < 1:
+        raise UserError(f"--steps is {steps}, expected 1 or more")
 
     chosen = {"model.name": model, "training.batch": batch}
     flags = [f"{name}={value}" for name, value in chosen.items() if value is not None]

@@ -28,6 +28,10 @@ def check(data: str, *, minutes: float | None = None, out: Path | None = None) -
     from fullmatch.display import console, say
     from fullmatch.errors import UserError
 
+    if data in sources.DATASETS:
+        raise UserError(
+            f"check looks at your own pictures, and {data} is a benchmark: fullmatch train {data}"
+        )
     place = Path(data).expanduser()
     files = place.is_dir() or place.suffix.lower() == ".csv"
     if files and not place.exists():

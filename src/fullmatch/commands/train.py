@@ -53,12 +53,15 @@ def train(
     from fullmatch import settings
     from fullmatch.data import DATASETS
     from fullmatch.display import say, show_result
+    from fullmatch.errors import UserError
     from fullmatch.experiment import start
     from fullmatch.honest import honest
     from fullmatch.planning import glimpse, plan
     from fullmatch.runfolder import RunFolder
     from fullmatch.watch import follow, follow_baseline
 
+    if minutes is not None and (data is None or data in DATASETS or config is not None):
+        raise UserError("--minutes plans a run on your own pictures; use --steps here")
     preset = None
     if data is not None and config is None and data not in DATASETS and Path(data).exists():
         found = plan(glimpse(Path(data)), data, algorithm=algorithm or "fullmatch", minutes=minutes)
