@@ -14,7 +14,8 @@ from torch import Tensor
 from fullmatch.config import experiment_config, read_toml
 from fullmatch.data import Source, TensorStore
 from fullmatch.errors import UserError
-from fullmatch.experiment import Run, split_of, start
+from fullmatch.experiment import Run, start
+from fullmatch.given import split_of
 from fullmatch.runfolder import RunFolder
 from tests.small_runs import STEPS, begin, bits, config, digits, finish, remains
 

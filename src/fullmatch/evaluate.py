@@ -9,7 +9,7 @@ from fullmatch import data as datasets
 from fullmatch.assembly import EVALUATION_BATCH
 from fullmatch.classifier import Classifier
 from fullmatch.errors import UserError
-from fullmatch.experiment import load_source
+from fullmatch.given import load_source
 from fullmatch.results import wilson
 from fullmatch.runfolder import RunFolder
 from fullmatch.settings import config_of

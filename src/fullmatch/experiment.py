@@ -1,11 +1,8 @@
 """A run in its folder: started, logged, saved, resumed, finished."""
 
-import hashlib
 import json
 import platform
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import tomli_w
@@ -14,7 +11,6 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import fullmatch
-from fullmatch import data
 from fullmatch.algorithms import algorithm as spec_of
 from fullmatch.algorithms import name_of
 from fullmatch.assembly import Assembly, device_name
@@ -28,31 +24,12 @@ from fullmatch.config import (
 from fullmatch.data import SemiDataset, Source, Split
 from fullmatch.data.preparation import prepared
 from fullmatch.errors import UserError
+from fullmatch.given import hash_of, load_source, said_in_full, split_of
 from fullmatch.results import summary
 from fullmatch.runfolder import RunFolder
 from fullmatch.training import checkpoint
 from fullmatch.training.randomness import borrowed, seed_step
 from fullmatch.training.trainer import Record
-
-
-def load_source(config: ExperimentConfig) -> Source:
-    root = Path(config.data.root) if config.data.root else None
-    return data.load(config.data.name, root=root, size=config.data.size)
-
-
-def split_of(config: ExperimentConfig, source: Source) -> Split | None:
-    """The labels a run may see: a file, a draw by seed, or, for own pictures, all there are."""
-    if config.data.split:
-        return Split.load(Path(config.data.split))
-    if not source.benchmark and config.data.labels is None:
-        return None
-    seed = config.seed if config.data.split_seed is None else config.data.split_seed
-    known = (source.labels >= 0).nonzero().flatten()
-    count = len(known) if config.data.labels is None else config.data.labels
-    if count == len(known):  # all there are, however uneven the classes
-        labeled, targets = tuple(known.tolist()), tuple(source.labels[known].tolist())
-        return Split(source.name, count, seed, len(source.labels), labeled, targets)
-    return data.draw(source.labels, count, seed, source.num_classes, source.name)
 
 
 class Run(Assembly):
@@ -195,25 +172,6 @@ def start(config: ExperimentConfig, folder: RunFolder, source: Source | None = N
     return run
 
 
-def said_in_full(config: ExperimentConfig, split: Split | None) -> ExperimentConfig:
-    """The config alone repeats the run, from whatever folder it is asked for."""
-    found = config.data
-    own = found.name not in data.DATASETS and Path(found.name).expanduser().exists()
-    located = replace(
-        found,
-        name=absolute(found.name) if own else found.name,
-        root=absolute(found.root) if found.root else None,
-        split=absolute(found.split) if found.split else None,
-        labels=found.labels if split is None else len(split.labeled),
-    )
-    start = absolute(config.model.start) if config.model.start else None
-    return replace(config, data=located, model=replace(config.model, start=start))
-
-
-def absolute(path: str) -> str:
-    return str(Path(path).expanduser().absolute())
-
-
 def resume(folder: RunFolder, source: Source | None = None) -> Run:
     """A run continued from its newest whole checkpoint; says which, and what it passed over."""
     config = experiment_config(read_toml(folder.config), spec_of)
@@ -247,14 +205,6 @@ def newest(folder: RunFolder) -> tuple[tuple[dict[str, Tensor], dict[str, Any]] 
             f"start again with: fullmatch train --config {folder.config} --out NEW"
         )
     return None, damaged
-
-
-def hash_of(dataset: SemiDataset) -> str:
-    """Changes with the labels, with which of them are used, and with the size of the pictures."""
-    found = hashlib.sha256(repr((dataset.classes, dataset.images.shape)).encode())
-    for part in (dataset.labels, dataset.labeled):
-        found.update(part.cpu().numpy().tobytes())
-    return found.hexdigest()[:16]
 
 
 def versions() -> dict[str, str]:

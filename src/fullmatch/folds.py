@@ -24,7 +24,7 @@ from fullmatch.data import SemiDataset, TensorStore
 from fullmatch.data.duplicates import exact_groups
 from fullmatch.data.looks import digests_of
 from fullmatch.data.preparation import balanced
-from fullmatch.experiment import hash_of
+from fullmatch.given import hash_of
 from fullmatch.paired import paired, spoken
 from fullmatch.planning import FOLDS, LEAST, MANY, SHORTER, VERY_FEW, with_steps
 from fullmatch.results import wilson

@@ -10,8 +10,8 @@ from fullmatch.calibration import calibration
 from fullmatch.data import SemiDataset, Source
 from fullmatch.data.preparation import prepared
 from fullmatch.display import console, say
-from fullmatch.experiment import load_source, split_of
 from fullmatch.folds import Estimate
+from fullmatch.given import load_source, split_of
 from fullmatch.runfolder import RunFolder
 from fullmatch.settings import config_of
 

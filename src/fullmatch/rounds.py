@@ -13,7 +13,8 @@ from fullmatch.algorithms.ups_rounds import Choice, choose
 from fullmatch.assembly import EVALUATION_BATCH
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source
-from fullmatch.experiment import Run, load_source, resume, start
+from fullmatch.experiment import Run, resume, start
+from fullmatch.given import load_source
 from fullmatch.runfolder import RunFolder
 from fullmatch.training.randomness import borrowed, seed_step
 from fullmatch.training.step import autocast

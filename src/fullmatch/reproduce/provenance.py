@@ -20,7 +20,7 @@ SOURCE = Path(fullmatch.__file__).parent
 # What decides a run's numbers; the rest only asks for runs and shows them.
 DECISIVE = (
     *("algorithms", "assembly.py", "augment", "classifier.py", "core.py", "data"),
-    *("experiment.py", "losses", "models", "results.py", "training", "warm_start.py"),
+    *("experiment.py", "given.py", "losses", "models", "results.py", "training", "warm_start.py"),
 )
 # Settings that change where or how a run is done, never what it is.
 INDIFFERENT = {
