@@ -1,6 +1,5 @@
 """From a config to everything a step needs: where data, algorithm and training meet."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -21,6 +20,7 @@ from fullmatch.training.execution import (
     chosen_precision,
     compiled_augmentation,
     compiled_loss,
+    within_memory,
 )
 from fullmatch.training.randomness import borrowed
 from fullmatch.training.schedule import learning_rate
@@ -96,7 +96,7 @@ class Assembly:
         self.augmentation = Augmentation(self.augment, algorithm.views)
         self.loss = Loss(self.state.student, self.state.teacher, algorithm)
         eager = execution == "eager"
-        step: Callable[[], None] = TrainingStep(
+        self.step = TrainingStep(
             self.state,
             feed,
             self.augmentation if eager else compiled_augmentation(self.augmentation),
@@ -105,12 +105,11 @@ class Assembly:
             clip=config.optimizer.clip,
             bf16=self.bf16,
         )
-        if execution == "graph":
-            step = Recorded(step, self.notes.append)
+        recorded = Recorded(self.step, self.notes.append) if execution == "graph" else self.step
         self.trainer = Trainer(
             self.state,
             feed,
-            step,
+            within_memory(recorded, device, training.batch),
             rate=lambda at: learning_rate(
                 at,
                 training.steps,

@@ -3,15 +3,19 @@
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from fullmatch.assembly import Assembly, device_name
 from fullmatch.config import ExperimentConfig
 from fullmatch.core import Appearance
 from fullmatch.data import DATASETS, SemiDataset, Source, TensorStore, draw
-from fullmatch.errors import UserError
+from fullmatch.given import load_source, split_of
 from fullmatch.settings import display_name
 from fullmatch.training.step import autocast
 
@@ -19,41 +23,64 @@ IMAGES = 50_000  # of noise, at most: enough that no cache holds them
 
 
 def bench(
-    config: ExperimentConfig, *, steps: int = 100, repeats: int = 3, profile: bool = False
+    config: ExperimentConfig,
+    *,
+    steps: int = 100,
+    repeats: int = 3,
+    profile: bool = False,
+    alone: AbstractContextManager[object] | None = None,
 ) -> dict[str, Any]:
-    """Train on noise of a data set's shape, and time it."""
+    """Train on noise of a data set's shape, or on somebody's pictures, and time it.
+
+    `alone` is entered once all is compiled: several processes that share a device use it to
+    compile side by side and measure one after another.
+    """
     started = time.perf_counter()
-    run = Assembly(config, noise(config))
+    run = Assembly(config, images(config))
+    watch = run.step.mark = StageWatch(run.device)
     run.trainer.log_every = run.trainer.checkpoint_every = run.trainer.total = 10**9
     run.trainer.evaluate = None
     advance(run, 1)
     first_step = time.perf_counter() - started
     advance(run, max(4, steps // 5))  # past recording and autotuning
-    times = [advance(run, steps) / steps for _ in range(repeats)]
-    step = statistics.median(times)
-    found = {
-        "data": config.data.name,
-        "algorithm": display_name(config.algorithm),
-        "model": config.model.name,
-        "device": device_name(run.device),
-        "how": run.notes[-1],
-        "steps_per_second": 1 / step,
-        "spread": (max(times) - min(times)) / step,
-        "milliseconds": {"step": 1e3 * step, **stages(run)},
-        "seconds_to_first_step": first_step,
-    }
-    if profile:
-        found["kernels"] = kernels(run)
-    if run.device.type == "cuda":
-        found |= machine_share(run, step)
+    with alone or nullcontext():
+        waited = run.trainer.feed.waited
+        times = [advance(run, steps) / steps for _ in range(repeats)]
+        waited = (run.trainer.feed.waited - waited) / (steps * repeats)
+        step = statistics.median(times)
+        found: dict[str, Any] = {
+            "data": config.data.name,
+            "algorithm": display_name(config.algorithm),
+            "model": config.model.name,
+            "device": device_name(run.device),
+            "how": run.notes[-1],
+            "steps_per_second": 1 / step,
+            "spread": (max(times) - min(times)) / step,
+            "milliseconds": {"step": 1e3 * step, **stages(run, watch)},
+            "milliseconds_waited_for_pictures": 1e3 * waited,
+            "seconds_to_first_step": first_step,
+        }
+        if profile:
+            found["kernels"] = kernels(run)
+            found["copies_from_host"] = sum(
+                row["calls"] for row in found["kernels"] if "HtoD" in row["kernel"]
+            )
+        if run.device.type == "cuda":
+            found |= machine_share(run, step)
     return found
+
+
+def images(config: ExperimentConfig) -> SemiDataset:
+    """Noise for the name of a benchmark; the pictures themselves for anything else."""
+    if config.data.name in DATASETS:
+        return noise(config)
+    source = load_source(config)
+    return SemiDataset.of(source, split_of(config, source))
 
 
 def noise(config: ExperimentConfig) -> SemiDataset:
     """Random images in the shape and number of a benchmark."""
-    facts = DATASETS.get(config.data.name)
-    if facts is None:
-        raise UserError(f"bench knows the shapes of: {', '.join(DATASETS)}")
+    facts = DATASETS[config.data.name]
     generator = torch.Generator().manual_seed(0)
     count = min(facts.train, IMAGES if facts.shape[1] <= 96 else 2_000)
     images = torch.randint(256, (count, *facts.shape), dtype=torch.uint8, generator=generator)
@@ -81,33 +108,36 @@ def advance(run: Assembly, steps: int) -> float:
     return time.perf_counter() - started
 
 
-def stages(run: Assembly) -> dict[str, float]:
-    """Milliseconds of augmentation, forward, backward and update, each timed outside a recording.
+class StageWatch:
+    """Told by a training step where its stages end, also inside a recording; says how long."""
 
-    Launches are not overlapped as in a recorded step, so on a GPU these add up to more than it.
-    """
-    raw = run.trainer.feed.batch()
-    batch = run.augmentation(raw)
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.events: dict[str, torch.cuda.Event] = {}
+        self.times: dict[str, float] = {}
 
-    def augmentation() -> None:
-        run.augmentation(raw)
+    def __call__(self, stage: str) -> None:
+        if self.device.type != "cuda":
+            self.times[stage] = time.perf_counter()
+            return
+        # External: recorded again whenever a recording of the step is replayed.
+        event = torch.cuda.Event(enable_timing=True, external=True)  # type: ignore[no-untyped-call]
+        self.events.setdefault(stage, event).record()
 
-    def forward() -> Any:
-        with autocast(run.device, run.bf16):
-            return run.loss(batch, run.state.progress).loss
+    def milliseconds(self) -> dict[str, float]:
+        """Of the last step, which must be finished on the device."""
+        if self.events:
+            return {b: x.elapsed_time(y) for (_, x), (b, y) in pairwise(self.events.items())}
+        return {b: 1e3 * (y - x) for (_, x), (b, y) in pairwise(self.times.items())}
 
-    def backward() -> None:
-        forward().backward()
-        run.state.optimizer.zero_grad(set_to_none=True)
 
-    timed = {
-        work.__name__: milliseconds(work, run.device) for work in (augmentation, forward, backward)
-    }
-    return {
-        "augmentation": timed["augmentation"],
-        "forward": timed["forward"],
-        "backward": timed["backward"] - timed["forward"],
-    }
+def stages(run: Assembly, watch: StageWatch, repeats: int = 10) -> dict[str, float]:
+    """Median milliseconds of augmentation, forward, backward and update."""
+    seen = []
+    for _ in range(repeats):
+        advance(run, 1)
+        seen.append(watch.milliseconds())
+    return {stage: statistics.median(one[stage] for one in seen) for stage in seen[0]}
 
 
 def milliseconds(work: Callable[[], object], device: torch.device, repeats: int = 10) -> float:
@@ -140,11 +170,13 @@ def kernels(run: Assembly, steps: int = 5) -> list[dict[str, Any]]:
 
 
 def machine_share(run: Assembly, step: float) -> dict[str, Any]:
-    """Arithmetic of a step against the card's measured bf16 matrix rate; memory in use."""
+    """Arithmetic and memory traffic of a step against what the card was measured to do."""
     from torch.utils.flop_counter import FlopCounterMode
 
     batch = run.augmentation(run.trainer.feed.batch())
-    with FlopCounterMode(display=False) as counter, autocast(run.device, run.bf16):
+    memory = torch.cuda.max_memory_allocated()  # of the step; what follows is not part of it
+    traffic = Traffic()
+    with FlopCounterMode(display=False) as counter, traffic, autocast(run.device, run.bf16):
         run.loss(batch, run.state.progress).loss.backward()
     run.state.optimizer.zero_grad(set_to_none=True)
     size = 8192
@@ -157,9 +189,28 @@ def machine_share(run: Assembly, step: float) -> dict[str, Any]:
         "tflop_per_step": flops / 1e12,
         "matrix_peak_tflops": peak / 1e12,
         "share_of_matrix_peak": flops / step / peak,
-        "copy_peak_tb_per_s": copy / 1e12,
-        "peak_memory_gib": torch.cuda.max_memory_allocated() / 2**30,
+        "gb_per_step": traffic.bytes / 1e9,
+        "memory_peak_tb_per_s": copy / 1e12,
+        "share_of_memory_peak": traffic.bytes / step / copy,
+        "peak_memory_gib": memory / 2**30,
     }
+
+
+class Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Bytes that convolutions and normalisations must move: every operand and result once."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.bytes = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> object:
+        result = func(*args, **(kwargs or {}))
+        if any(word in str(func) for word in ("convolution", "batch_norm")):
+            tensors = tree_leaves((args, kwargs, result))
+            self.bytes += sum(one.nbytes for one in tensors if isinstance(one, torch.Tensor))
+        return result
 
 
 def synchronize(device: torch.device) -> None:

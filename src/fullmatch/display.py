@@ -1,6 +1,5 @@
 """What a person sees in the terminal: bars, tables and plain sentences."""
 
-import json
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
@@ -108,16 +107,16 @@ class Listing:
 
 def show_result(folder: RunFolder) -> None:
     """Accuracies with their intervals, how they were chosen, and what was written."""
-    result = json.loads(folder.result.read_text(encoding="utf-8"))
+    result = folder.read_result()
     if "teacher" in result:
         name = escape(result["data"])
         table = Table(title=f"{name}, {result['labels']} labels, test accuracy")
         table.add_column("trained on")
         table.add_column("accuracy", justify="right")
         table.add_column("95 % interval", justify="right")
-        baseline = folder.path / "labels-only" / "result.json"
-        if baseline.exists():
-            alone = json.loads(baseline.read_text(encoding="utf-8"))["teacher"]
+        baseline = RunFolder(folder.path / "labels-only")
+        if baseline.result.exists():
+            alone = baseline.read_result()["teacher"]
             table.add_row("the labels only", percent(alone["last"]), interval(alone["interval"]))
         ours = result["teacher"]
         unlabeled = "labels and unlabeled images"
@@ -212,7 +211,7 @@ def show_rounds(folders: list[RunFolder]) -> None:
     """What each round of self-training reached."""
     listing = Listing("round", "accuracy", "95 % interval", "folder")
     for number, folder in enumerate(folders, start=1):
-        found = json.loads(folder.result.read_text(encoding="utf-8")).get("teacher")
+        found = folder.read_result().get("teacher")
         share, bounds = ("-", "-")
         if found is not None:
             share, bounds = percent(found["last"]), interval(found["interval"])
@@ -226,14 +225,17 @@ def show_bench(found: dict[str, Any]) -> None:
     listing = Listing("measure", "value")
     listing.add("steps a second", f"{found['steps_per_second']:.1f}")
     for stage, spent in found["milliseconds"].items():
-        words = "a step, ms" if stage == "step" else f"  {stage} alone, eager, ms"
-        listing.add(words, f"{spent:.2f}")
+        listing.add("a step, ms" if stage == "step" else f"  {stage}, ms", f"{spent:.2f}")
+    listing.add("waited for pictures, ms", f"{found['milliseconds_waited_for_pictures']:.2f}")
     listing.add("seconds to the first step", f"{found['seconds_to_first_step']:.1f}")
     if "share_of_matrix_peak" in found:
         share, peak = found["share_of_matrix_peak"], found["matrix_peak_tflops"]
         listing.add("share of the matrix peak", f"{percent(share)} of {peak:.0f} TFLOP/s")
-        listing.add("copies, measured", f"{found['copy_peak_tb_per_s']:.2f} TB/s")
+        share, peak = found["share_of_memory_peak"], found["memory_peak_tb_per_s"]
+        listing.add("share of the memory peak", f"{percent(share)} of {peak:.1f} TB/s")
         listing.add("peak memory", f"{found['peak_memory_gib']:.1f} GiB")
+    if "copies_from_host" in found:
+        listing.add("copies from the host a step", f"{found['copies_from_host']:.0f}")
     listing.show()
     if "kernels" in found:
         kernels = Listing("ms a step", "calls", "kernel")

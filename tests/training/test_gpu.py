@@ -6,6 +6,9 @@ import pytest
 import torch
 
 from fullmatch.algorithms import names
+from fullmatch.bench import bench
+from fullmatch.data import feed
+from fullmatch.errors import UserError
 from tests.small_runs import again, begin, config, embeddings, finish, stop_after
 
 pytestmark = pytest.mark.gpu
@@ -33,6 +36,30 @@ def test_executions_agree(name: str, tmp_path: Path) -> None:
     eager = losses(name, "eager", tmp_path / "eager")
     for execution in ("compiled", "graph"):
         assert losses(name, execution, tmp_path / execution) == pytest.approx(eager, rel=1e-2)
+
+
+def test_pictures_that_do_not_fit_are_sent_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resident = losses("fullmatch", "graph", tmp_path / "resident")
+    monkeypatch.setattr(feed, "RESIDENT", 0.0)
+    assert losses("fullmatch", "graph", tmp_path / "streaming") == pytest.approx(resident)
+
+
+def test_resident_pictures_need_no_copy_from_the_host() -> None:
+    found = bench(config("fullmatch"), steps=20, repeats=1, profile=True)
+    assert found["copies_from_host"] == 0
+    assert all(spent > 0 for spent in found["milliseconds"].values())
+
+
+def test_too_little_memory_is_said_with_a_way_out(tmp_path: Path) -> None:
+    run = begin(config("fullmatch"), tmp_path / "run")
+    torch.cuda.set_per_process_memory_fraction(1e-6)
+    try:
+        with pytest.raises(UserError, match=r"needs more than .* training.batch=3"):
+            finish(run)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
 
 
 def test_checkpoints_move_between_executions(tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ def bench(
     json: bool = False,
     set_: Settings = None,
 ) -> None:
-    """Time training steps on noise in the shape of a data set.
+    """Time training steps, on noise in the shape of a data set or on your pictures.
 
     Parameters
     ----------
     data
-        A benchmark whose shape to use; its files are not needed.
+        A benchmark whose shape to use (its files are not needed), or a folder of pictures.
     algorithm
         See: fullmatch list algorithms.
     model

@@ -1,5 +1,6 @@
 """The raw batch of a step, on the device; read ahead when the pictures do not live there."""
 
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, Protocol
 
@@ -12,6 +13,7 @@ from fullmatch.data.sampler import Sampler
 from fullmatch.data.stores import ImageStore, TensorStore
 
 AHEAD = 4  # batches read in advance
+RESIDENT = 0.5  # share of a GPU's free memory that pictures may take; a step needs the rest
 
 
 class RawBatch(NamedTuple):
@@ -25,10 +27,14 @@ class RawBatch(NamedTuple):
     hidden_labels: Tensor
 
 
+Arrival = tuple[RawBatch, torch.cuda.Event | None]  # a batch, and when it is on the device
+
+
 class Feed(Protocol):
     """`seek` is called by the host before each step, `batch` inside the step."""
 
     notes: tuple[str, ...]
+    waited: float  # seconds that steps waited for pictures, so far
 
     def seek(self, step: int) -> None: ...
 
@@ -55,6 +61,7 @@ class ResidentFeed:
     def __init__(self, store: TensorStore, labeled: Half, unlabeled: Half) -> None:
         self.store, self.labeled, self.unlabeled = store, labeled, unlabeled
         self.notes = sizes_said(labeled, unlabeled)
+        self.waited = 0.0
 
     def seek(self, step: int) -> None:
         self.labeled.sampler.seek(step)
@@ -65,23 +72,28 @@ class ResidentFeed:
 
 
 class StreamingFeed:
-    """Pictures are read by a background thread and copied into place before the step."""
+    """Pictures are read and sent ahead by a background thread, while earlier steps run."""
 
     def __init__(
         self, store: ImageStore, labeled: Half, unlabeled: Half, device: torch.device
     ) -> None:
         self.store, self.labeled, self.unlabeled, self.device = store, labeled, unlabeled, device
         self.notes = sizes_said(labeled, unlabeled)
+        self.waited = 0.0
         self.reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="feed")
-        self.ahead: dict[int, Future[RawBatch]] = {}
-        self.current: RawBatch | None = None
+        self.ahead: dict[int, Future[Arrival]] = {}
+        self.current: RawBatch | None = None  # always the same memory, as a recorded step needs
+        self.sending = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
-    def read(self, step: int) -> RawBatch:
+    def read(self, step: int) -> Arrival:
         self.labeled.sampler.seek(step)
         self.unlabeled.sampler.seek(step)
         raw = raw_batch(self.store, self.labeled, self.unlabeled)
-        pinned = self.device.type == "cuda"
-        return RawBatch(*(part.pin_memory() for part in raw)) if pinned else raw
+        if self.sending is None:
+            return raw, None
+        with torch.cuda.stream(self.sending):
+            sent = (part.pin_memory().to(self.device, non_blocking=True) for part in raw)
+            return RawBatch(*sent), self.sending.record_event()
 
     def seek(self, step: int) -> None:
         # One reader thread takes the steps in order, so that the samplers are never shared.
@@ -89,11 +101,17 @@ class StreamingFeed:
         for at in range(step, step + AHEAD):
             if at not in self.ahead:
                 self.ahead[at] = self.reader.submit(self.read, at)
-        raw = self.ahead.pop(step).result()
+        started = time.perf_counter()
+        raw, sent = self.ahead.pop(step).result()
+        self.waited += time.perf_counter() - started
+        if sent is not None:
+            sent.wait()  # the device waits, not the host
         if self.current is None:
-            self.current = RawBatch(*(part.to(self.device, copy=True) for part in raw))
+            self.current = RawBatch(*(torch.empty_like(part) for part in raw))
         for place, part in zip(self.current, raw, strict=True):
-            place.copy_(part, non_blocking=True)
+            place.copy_(part)
+            if sent is not None:
+                part.record_stream(torch.cuda.current_stream(self.device))
 
     def batch(self) -> RawBatch:
         assert self.current is not None, "seek comes before batch"
@@ -116,8 +134,9 @@ def raw_batch(store: ImageStore, labeled: Half, unlabeled: Half) -> RawBatch:
 def feed_of(
     dataset: SemiDataset, *, batch: int, ratio: int, seed: int, device: torch.device
 ) -> Feed:
-    """A feed for this data set: resident when its pictures are tensors, else streaming."""
-    resident = isinstance(dataset.images, TensorStore)
+    """A feed for this data set: resident when its pictures fit on the device, else streaming."""
+    images = dataset.images
+    resident = isinstance(images, TensorStore) and fits(images.images, device)
     home = device if resident else torch.device("cpu")
 
     def half(kept: Tensor, size: int, stream: int) -> Half:
@@ -134,9 +153,17 @@ def feed_of(
 
     labeled = half(dataset.labeled, batch, 0)
     unlabeled = half(dataset.unlabeled, batch * ratio, 1)
-    if isinstance(dataset.images, TensorStore):
-        return ResidentFeed(dataset.images.to(device), labeled, unlabeled)
-    return StreamingFeed(dataset.images, labeled, unlabeled, device)
+    if resident and isinstance(images, TensorStore):
+        return ResidentFeed(images.to(device), labeled, unlabeled)
+    return StreamingFeed(images, labeled, unlabeled, device)
+
+
+def fits(images: Tensor, device: torch.device) -> bool:
+    """Whether pictures may live on the device beside a training step."""
+    if device.type != "cuda":
+        return True
+    free, _ = torch.cuda.mem_get_info(device)
+    return images.nbytes <= RESIDENT * free
 
 
 def sizes_said(labeled: Half, unlabeled: Half) -> tuple[str, ...]:

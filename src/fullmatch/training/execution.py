@@ -66,6 +66,30 @@ def compiled_loss(module: nn.Module) -> Callable[..., Any]:
     return torch.compile(module, fullgraph=True, dynamic=False, options=options)
 
 
+def within_memory(step: Callable[[], None], device: torch.device, batch: int) -> Callable[[], None]:
+    """The same step, which says what to do when the device has too little memory for it."""
+
+    def guarded() -> None:
+        try:
+            step()
+        except torch.OutOfMemoryError as error:
+            free, whole = torch.cuda.mem_get_info(device)
+            used = torch.cuda.max_memory_allocated(device)
+            elsewhere = whole - free - torch.cuda.memory_reserved(device)
+            advice = f"--set training.batch={batch // 2} takes about half, " if batch > 1 else ""
+            raise UserError(
+                f"a step needs more than {gib(used)} of GPU memory; there are {gib(whole)}, of "
+                f"which other programs hold {gib(max(elsewhere, 0))}: {advice}"
+                "a smaller --model or picture size takes less"
+            ) from error
+
+    return guarded
+
+
+def gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
+
+
 class Recorded:
     """Runs a step a few times, then records it once and replays the recording.
 
@@ -96,7 +120,8 @@ class Recorded:
     def record(self) -> None:
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, stream=self.stream):
+            # Of this thread alone: another may be sending pictures meanwhile.
+            with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
                 self.step()
         except RuntimeError as error:
             torch.cuda.synchronize()

@@ -45,9 +45,11 @@ class TrainState:
         average = [*self.teacher.parameters(), *self.heads.values()]
         current = [*self.student.parameters(), *self.algorithm.parameters()]
         torch._foreach_lerp_(average, current, 1.0 - decay)
-        buffers = list(self.teacher.buffers())
-        if buffers:
-            torch._foreach_copy_(buffers, list(self.student.buffers()))
+        # One list a kind: a mixed one is copied tensor by tensor.
+        for dtype in {buffer.dtype for buffer in self.teacher.buffers()}:
+            pairs = zip(self.teacher.buffers(), self.student.buffers(), strict=True)
+            old, new = zip(*(pair for pair in pairs if pair[0].dtype == dtype), strict=True)
+            torch._foreach_copy_(old, new)
 
     def teacher_algorithm(self) -> Algorithm:
         """The algorithm with averaged heads, for predictions of the teacher."""

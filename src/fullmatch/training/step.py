@@ -48,7 +48,10 @@ class Loss(nn.Module):
 
 
 class TrainingStep:
-    """Forward, backward, update and moving average; the same code eager, compiled or recorded."""
+    """Forward, backward, update and moving average; the same code eager, compiled or recorded.
+
+    `mark` is told when each stage ends; whoever wants to time the stages sets it.
+    """
 
     def __init__(
         self,
@@ -67,19 +70,25 @@ class TrainingStep:
         self.parameters = [
             parameter for group in state.optimizer.param_groups for parameter in group["params"]
         ]
+        self.mark: Callable[[str], None] = lambda stage: None
 
     def __call__(self) -> None:
-        state = self.state
+        state, mark = self.state, self.mark
+        mark("start")
         batch = self.augmentation(self.feed.batch())
+        mark("augmentation")
         with autocast(state.device, self.bf16):
             objective = self.loss(batch, state.progress)
+        mark("forward")
         objective.loss.backward()  # type: ignore[no-untyped-call]
+        mark("backward")
         if self.clip:
             nn.utils.clip_grad_norm_(self.parameters, self.clip, foreach=True)
         state.optimizer.step()
         state.optimizer.zero_grad(set_to_none=True)
         state.follow(self.ema)
         state.totals.add({"loss": objective.loss, **objective.metrics})
+        mark("update")
 
 
 def autocast(device: torch.device, bf16: bool) -> contextlib.AbstractContextManager[object]:
