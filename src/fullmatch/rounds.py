@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from fullmatch.algorithms.sampling import dropped
 from fullmatch.algorithms.ups_offline import UPSOffline
 from fullmatch.algorithms.ups_rounds import Choice, choose
 from fullmatch.assembly import EVALUATION_BATCH
@@ -62,10 +63,7 @@ def choice_of(run: Run, *, balanced: bool) -> Choice:
             view = run.augment(images.read(index).to(run.device), "plain")
             features = state.student.pool(state.student.feature_map(view))
             drawn = [
-                state.student.classify(
-                    torch.nn.functional.dropout(features, spec.dropout, training=True)
-                )
-                for _ in range(SAMPLES)
+                state.student.classify(dropped(features, spec.dropout)) for _ in range(SAMPLES)
             ]
             parts.append(torch.stack(drawn).float().cpu())
     return choose(torch.cat(parts, dim=1), balanced=balanced)

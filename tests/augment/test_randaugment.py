@@ -8,7 +8,7 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 from scipy import stats
 from torch import Tensor
 
-from fullmatch.augment.randaugment import NUMBER, OPERATIONS, RandAugment, apply
+from fullmatch.augment.randaugment import NUMBER, OPERATIONS, RandAugment, apply, whole
 from tests.augment.pictures import PICTURES, by_pil
 from tests.augment.test_geometry import MOVES
 
@@ -37,7 +37,7 @@ def one_by_pil(picture: Image.Image, operation: int, magnitude: float) -> Image.
 
 def draws(randaugment: RandAugment, batch: int) -> tuple[Tensor, Tensor]:
     torch.manual_seed(5)
-    operation, magnitude = randaugment.draw(batch)
+    operation, magnitude = randaugment.chosen(torch.rand(randaugment.draws, batch)[:-3])
     assert operation.shape == magnitude.shape == (randaugment.count, batch)
     return operation.flatten(), magnitude.flatten()
 
@@ -62,8 +62,9 @@ def test_whole_sequence_and_cutout_equal_pil(pictures: str, released: bool) -> N
     fill = tuple(randaugment.fill.tolist())[:channels]
 
     torch.manual_seed(6)
-    operations, magnitudes = randaugment.draw(len(images))
-    side, x, y = torch.rand(3, len(images))
+    chance = torch.rand(randaugment.draws, len(images))
+    operations, magnitudes = randaugment.chosen(chance[:-3])
+    side, x, y = chance[-3:]
     side = torch.full_like(side, 0.5 * width) if released else 0.5 * side * width
     expected = images
     for operation, magnitude in zip(operations, magnitudes, strict=True):
@@ -76,8 +77,7 @@ def test_whole_sequence_and_cutout_equal_pil(pictures: str, released: bool) -> N
         return picture
 
     expected = by_pil(expected, paint, x * width, y * height, side)
-    torch.manual_seed(6)
-    assert torch.equal(randaugment(images), expected)
+    assert torch.equal(randaugment(images, chance), expected)
 
 
 def test_operations_are_drawn_evenly() -> None:
@@ -89,7 +89,7 @@ def test_operations_are_drawn_evenly() -> None:
 
 def test_operations_of_one_image_are_drawn_independently() -> None:
     torch.manual_seed(7)
-    first, second, _ = torchssl().draw(20_000)[0]
+    first, second, _ = torchssl().chosen(torch.rand(6, 20_000))[0]
     pairs = (first * 14 + second).bincount(minlength=14 * 14)
     assert stats.chisquare(pairs.numpy()).pvalue > 0.01
 
@@ -123,14 +123,20 @@ def test_half_of_the_released_operations_are_left_out() -> None:
 def test_equal_images_get_sequences_of_their_own(pictures: str) -> None:
     image = PICTURES[pictures]()[3:4]
     torch.manual_seed(8)
-    results = torchssl()(image.expand(64, -1, -1, -1))
+    results = torchssl()(image.expand(64, -1, -1, -1), torch.rand(9, 64))
     assert len(results.unique(dim=0)) >= 62
 
 
-def test_draws_do_not_depend_on_the_images() -> None:
-    states = []
-    for images in (PICTURES["photographs-rgb"](), torch.zeros(30, 3, 32, 32, dtype=torch.uint8)):
-        torch.manual_seed(9)
-        torchssl()(images)
-        states.append(torch.get_rng_state())
-    assert torch.equal(states[0], states[1])
+def test_released_form_leaves_half_of_the_operations_out() -> None:
+    randaugment = RandAugment(2, 0.5, (0.5, 0.5), (127, 127, 127))
+    assert randaugment.draws == 9 and torchssl().draws == 9
+    operation, _ = draws(randaugment, 20_000)
+    left = (operation == NUMBER["identity"]).float().mean()
+    assert left == pytest.approx(0.5 + 0.5 / 14, abs=0.01)
+
+
+@pytest.mark.parametrize("below", [1, 3, 8, 9, 14, 64, 201, 4096])
+def test_largest_chance_stays_below(below: int) -> None:
+    largest = torch.tensor(1 - 2**-24)
+    assert whole(largest, below) == below - 1
+    assert whole(torch.zeros(()), below) == 0

@@ -74,8 +74,11 @@ def test_crop_sets_the_size_of_every_view(view: str, strong: Strong) -> None:
 @pytest.mark.parametrize(("strong", "side"), [("torchssl", 32), ("released", 24)])
 def test_order_of_randaugment_and_crop(strong: Strong, side: int) -> None:
     class Recorder(nn.Module):
-        def forward(self, images: Tensor) -> Tensor:
+        draws = 5
+
+        def forward(self, images: Tensor, chance: Tensor) -> Tensor:
             self.seen = images
+            assert chance.shape == (5, len(images))
             return torch.full_like(images, 7)
 
     images = PICTURES["photographs-rgb"]()
@@ -85,6 +88,19 @@ def test_order_of_randaugment_and_crop(strong: Strong, side: int) -> None:
     view = augmenter(images, "strong")
     assert recorder.seen.shape == (len(images), 3, side, side)
     torch.testing.assert_close(view, augmenter.normalize(torch.full_like(view, 7)))
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_chance_drawn_before_gives_the_same_view(view: str) -> None:
+    images = PICTURES["photographs-rgb"]()
+    augmenter = Augmenter(RGB)
+    torch.manual_seed(3)
+    chance = augmenter.draw(images, view)
+    state = torch.get_rng_state()
+    given = augmenter(images, view, chance)
+    assert torch.equal(torch.get_rng_state(), state)  # nothing more is drawn
+    torch.manual_seed(3)
+    assert torch.equal(augmenter(images, view), given)
 
 
 def test_strong_views_of_equal_images_differ() -> None:

@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import torch
-from torch.nn import functional as F
 
 from fullmatch.algorithms.ups import UPS
 from fullmatch.core import Batch, Network
@@ -48,7 +47,7 @@ class Reference:
         torch.manual_seed(seed)
 
         def sampled(features: Array, samples: int) -> Array:
-            dropped = F.dropout(torch.ones(samples, *features.shape), spec.dropout)
+            dropped = (torch.rand(samples, *features.shape) >= spec.dropout) / (1 - spec.dropout)
             rows = torch.tensor(features).float() * dropped
             with torch.no_grad():
                 return array(torch.stack([network.classify(sample) for sample in rows]))

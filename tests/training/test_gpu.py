@@ -22,6 +22,7 @@ def losses(name: str, execution: str, out: Path) -> list[float]:
         name,
         f"training.execution={execution}",
         "training.precision=fp32",
+        "optimizer.rate=0.001",  # so that the last bit of one step does not grow in the next
         "training.log_every=1",
         *semco,
     )

@@ -2,11 +2,18 @@
 
 import math
 
+import torch
 from torch import Tensor
 
 from fullmatch.algorithms.flexmatch import CurriculumThreshold
 from fullmatch.core import Task
 from fullmatch.losses import cross_entropy
+
+
+def dropped(features: Tensor, rate: float) -> Tensor:
+    """Dropout whose random numbers are the same eager and compiled, unlike the library's."""
+    kept = torch.rand(features.shape, device=features.device) >= rate
+    return features * kept / (1 - rate)
 
 
 def log_mean(samples: Tensor) -> Tensor:  # (S, B, C) logits -> (B, C)

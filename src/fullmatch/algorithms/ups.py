@@ -12,13 +12,13 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.flexmatch import FlexMatch
 from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabeling, PseudoLabels, Step
 from fullmatch.algorithms.sampling import (
     CertainCurriculum,
+    dropped,
     entropies,
     log_mean,
     sampled_cross_entropy,
@@ -78,8 +78,8 @@ class UPSLoss(PseudoLabeling):
         )
 
     def sampled(self, student: Network, features: Tensor, samples: int) -> Tensor:  # (S, B, C)
-        dropped = F.dropout(features.expand(samples, -1, -1), self.spec.dropout, training=True)
-        return torch.unflatten(student.classify(dropped.flatten(0, 1)), 0, (samples, -1))
+        seen = dropped(features.expand(samples, -1, -1), self.spec.dropout)
+        return torch.unflatten(student.classify(seen.flatten(0, 1)), 0, (samples, -1))
 
     def consistency(self, passes: Passes, pseudo: PseudoLabels) -> Tensor:
         return sampled_cross_entropy(passes.heads[1], pseudo.target, pseudo.weight)

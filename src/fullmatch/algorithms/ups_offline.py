@@ -13,10 +13,10 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
-from torch.nn import functional as F
 
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.passes import joint
+from fullmatch.algorithms.sampling import dropped
 from fullmatch.algorithms.ups_rounds import Choice
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views, ratio
 from fullmatch.errors import UserError
@@ -37,7 +37,7 @@ class UPSRound(Algorithm):
             self.register_buffer(name, tensor)
 
     def logits(self, student: Network, features: Tensor) -> Tensor:
-        return student.classify(F.dropout(features, self.dropout, training=True))
+        return student.classify(dropped(features, self.dropout))
 
     def forward(
         self, student: Network, teacher: Network, batch: Batch, progress: Tensor

@@ -106,21 +106,30 @@ class RandAugment(nn.Module):
         self.register_buffer("ranges", torch.tensor(list(OPERATIONS.values())), persistent=False)
         self.register_buffer("fill", torch.tensor(fill, dtype=torch.uint8), persistent=False)
 
-    def draw(self, batch: int) -> tuple[Tensor, Tensor]:
-        """Operations and magnitudes, (count, batch) each."""
-        shape, device = (self.count, batch), self.ranges.device
-        operation = torch.randint(len(OPERATIONS), shape, device=device)
-        low, high = self.ranges[operation].unbind(-1)
-        magnitude = low + (high - low) * torch.rand(shape, device=device)
-        if self.probability < 1:
-            applied = torch.rand(shape, device=device) < self.probability
-            operation = torch.where(applied, operation, NUMBER["identity"])
-        return operation, magnitude
+    @property
+    def draws(self) -> int:
+        """Random numbers that an image takes."""
+        return (3 if self.probability < 1 else 2) * self.count + 3
 
-    def forward(self, images: Tensor) -> Tensor:
-        batch, channels, height, width = images.shape
-        images = apply(images, *self.draw(batch))
+    def chosen(self, chance: Tensor) -> tuple[Tensor, Tensor]:
+        """Operations and magnitudes, (count, B) each, of uniform random numbers."""
+        kind, strength, *applied = torch.split(chance, self.count)
+        operation = whole(kind, len(OPERATIONS))
+        low, high = self.ranges[operation].unbind(-1)
+        if applied:
+            operation = torch.where(applied[0] < self.probability, operation, NUMBER["identity"])
+        return operation, low + (high - low) * strength
+
+    def forward(self, images: Tensor, chance: Tensor) -> Tensor:
+        """`chance` (draws, B) holds uniform random numbers."""
+        _, channels, height, width = images.shape
+        images = apply(images, *self.chosen(chance[:-3]))
         low, high = self.cutout
-        side, x, y = torch.rand(3, batch, device=images.device)
+        side, x, y = chance[-3:]
         side = (low + (high - low) * side) * width
         return geometry.cutout(images, x * width, y * height, side, self.fill[:channels])
+
+
+def whole(chance: Tensor, below: int) -> Tensor:
+    """Whole numbers from 0, of uniform random numbers in [0, 1)."""
+    return (chance * below).long()  # never `below` itself: float32 rounds the product down

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from fullmatch.augment import geometry
-from fullmatch.augment.randaugment import RandAugment
+from fullmatch.augment.randaugment import RandAugment, whole
 from fullmatch.core import Appearance
 
 Strong = Literal["torchssl", "released"]
@@ -14,7 +14,11 @@ VIEWS = ("plain", "weak", "strong")
 
 
 class Augmenter(nn.Module):
-    """Turns stored images into normalised views; all its randomness is the device's own."""
+    """Turns stored images into normalised views.
+
+    Its randomness is a tensor of uniform numbers that may be drawn beforehand: a compiler that
+    sees no draw cannot change their order, so every way of running gives the same views.
+    """
 
     mean: Tensor  # (C, 1, 1)
     std: Tensor
@@ -38,17 +42,25 @@ class Augmenter(nn.Module):
         for name, value in (("mean", appearance.mean), ("std", appearance.std)):
             self.register_buffer(name, torch.tensor(value)[:, None, None], persistent=False)
 
-    def forward(self, images: Tensor, view: str) -> Tensor:
+    def draw(self, images: Tensor, view: str) -> Tensor:
+        """The random numbers of a view of these images, (draws, B)."""
+        draws = {"plain": 0, "weak": 3, "strong": 3 + self.randaugment.draws}
+        if view not in draws:
+            raise ValueError(f"view: given {view!r}, expected one of {VIEWS}")
+        return torch.rand(draws[view], len(images), device=images.device)
+
+    def forward(self, images: Tensor, view: str, chance: Tensor | None = None) -> Tensor:
+        """`chance` is what `draw` gives, and is drawn here if left out."""
         self._check(images)
+        chance = self.draw(images, view) if chance is None else chance
         if view == "plain":
             return self.normalize(self._centre(images))
         if view == "weak":
-            return self.normalize(self._shift(images))
-        if view == "strong" and self.strong == "torchssl":
-            return self.normalize(self._shift(self.randaugment(images)))
-        if view == "strong":
-            return self.normalize(self.randaugment(self._shift(images)))
-        raise ValueError(f"view: given {view!r}, expected one of {VIEWS}")
+            return self.normalize(self._shift(images, chance))
+        shift, rest = chance[:3], chance[3:]
+        if self.strong == "torchssl":
+            return self.normalize(self._shift(self.randaugment(images, rest), shift))
+        return self.normalize(self.randaugment(self._shift(images, shift), rest))
 
     def normalize(self, images: Tensor) -> Tensor:
         return (images / 255 - self.mean) / self.std
@@ -63,14 +75,14 @@ class Augmenter(nn.Module):
         left = round((images.shape[3] - width) / 2)
         return images[:, :, top : top + height, left : left + width]
 
-    def _shift(self, images: Tensor) -> Tensor:
+    def _shift(self, images: Tensor, chance: Tensor) -> Tensor:
         """A random mirror image and a random window of each image."""
-        batch, device = len(images), images.device
         (height, width), padding = self._size(images), self.appearance.padding
-        flip = torch.rand(batch, device=device) < 0.5 if self.appearance.flip else None
         spare = 2 * padding + 1
-        top = torch.randint(images.shape[2] - height + spare, (batch,), device=device)
-        left = torch.randint(images.shape[3] - width + spare, (batch,), device=device)
+        mirrored, down, right = chance
+        flip = mirrored < 0.5 if self.appearance.flip else None
+        top = whole(down, images.shape[2] - height + spare)
+        left = whole(right, images.shape[3] - width + spare)
         # The released code pads with black; reflection is TorchSSL's.
         reflected = self.strong == "torchssl"
         return geometry.flip_crop(images, flip, top, left, (height, width), padding, reflected)

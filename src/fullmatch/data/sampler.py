@@ -54,7 +54,7 @@ class Sampler:
 
 def permutations(size: int, epochs: range, seed: int, stream: int, device: torch.device) -> Tensor:
     """(epochs, size): one permutation an epoch, by sorting hashes, so that devices agree."""
-    start = torch.tensor(seed, device=device)
+    start = torch.full((), seed, dtype=torch.int64, device=device)  # nothing comes from the host
     epoch = torch.arange(epochs.start, epochs.stop, device=device)[:, None]
     item = torch.arange(size, device=device)[None, :]
     key = scrambled(scrambled(scrambled(scrambled(start) + epoch) + stream) + item)

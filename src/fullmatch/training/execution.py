@@ -7,7 +7,10 @@ import torch
 from torch import nn
 from torch.utils._triton import has_triton
 
+from fullmatch.core import Batch
+from fullmatch.data.feed import RawBatch
 from fullmatch.errors import UserError
+from fullmatch.training.step import Augmentation
 
 Execution = Literal["auto", "eager", "compiled", "graph"]
 Precision = Literal["auto", "fp32", "bf16"]
@@ -45,10 +48,10 @@ def chosen_precision(asked: Precision, device: torch.device) -> Literal["fp32", 
     return asked
 
 
-def compiled_augmentation(module: nn.Module) -> Callable[..., Any]:
-    """One compiled graph that draws the same random numbers as the eager module."""
-    options: dict[str, Any] = {"fallback_random": True}
-    return torch.compile(module, fullgraph=True, dynamic=False, options=options)
+def compiled_augmentation(module: Augmentation) -> Callable[[RawBatch], Batch]:
+    """One compiled graph of all but the drawing of random numbers, which keeps its order."""
+    compiled = torch.compile(module, fullgraph=True, dynamic=False)
+    return lambda raw: compiled(raw, module.draw(raw))
 
 
 def compiled_loss(module: nn.Module) -> Callable[..., Any]:

@@ -19,19 +19,27 @@ class Augmentation(nn.Module):
         super().__init__()
         self.augment, self.views = augment, views
 
+    def draw(self, raw: RawBatch) -> tuple[Tensor, ...]:
+        """The random numbers of every view, in their order."""
+        labeled = (self.augment.draw(raw.labeled, view) for view in self.views.labeled)
+        unlabeled = (self.augment.draw(raw.unlabeled, view) for view in self.views.unlabeled)
+        return (*labeled, *unlabeled)
+
     @torch.no_grad()
-    def forward(self, raw: RawBatch) -> Batch:
+    def forward(self, raw: RawBatch, chances: tuple[Tensor, ...] | None = None) -> Batch:
+        """`chances` are what `draw` gives, and are drawn here if left out."""
+        every = iter(self.draw(raw) if chances is None else chances)
         return Batch(
-            tuple(self.view(raw.labeled, view) for view in self.views.labeled),
+            tuple(self.view(raw.labeled, view, next(every)) for view in self.views.labeled),
             raw.labels,
             raw.labeled_index,
-            tuple(self.view(raw.unlabeled, view) for view in self.views.unlabeled),
+            tuple(self.view(raw.unlabeled, view, next(every)) for view in self.views.unlabeled),
             raw.unlabeled_index,
             raw.hidden_labels,
         )
 
-    def view(self, images: Tensor, name: str) -> Tensor:
-        view: Tensor = self.augment(images, name)
+    def view(self, images: Tensor, name: str, chance: Tensor) -> Tensor:
+        view: Tensor = self.augment(images, name, chance)
         return view.contiguous(memory_format=torch.channels_last)
 
 
