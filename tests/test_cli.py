@@ -1,6 +1,8 @@
 """The command line: train, resume, evaluate and list, as a user types them."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +38,21 @@ def test_train_resume_evaluate(here: Path, capsys: pytest.CaptureFixture[str]) -
     assert (run / "result.json").read_bytes() == before
 
 
+def test_resume_goes_on_with_what_is_left(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["train", "digits", "--labels", "20", "--steps", "2", "--baseline", "--out", "run", *TINY])
+    inner = here / "run" / "labels-only" / "result.json"
+    inner.write_bytes(inner.read_bytes()[:50])
+    with pytest.raises(SystemExit, match="2"):
+        main(["resume", "run"])
+    line = capsys.readouterr().err
+    assert f"{inner.relative_to(here)} is damaged; delete it" in line and line.count("\n") == 1
+    inner.unlink()
+    main(["resume", "run"])
+    found = capsys.readouterr().out
+    assert "finished already" not in found and "on the labels alone:" in found
+    assert json.loads(inner.read_text())["algorithm"]["name"] == "supervised"
+
+
 def test_run_from_the_config_of_another(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "digits", "--steps", "3", "--seed", "4", "--out", "one", *TINY])
     main(["train", "--config", "one/config.toml", "--out", "two"])
@@ -50,7 +67,7 @@ def test_own_pictures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (pets_in(here) / "unlabeled" / "broken.png").write_bytes(b"nothing")
     main(["train", "pets", "--steps", "2", "--set", "model.name=wrn-10-1"])
     found = capsys.readouterr().out
-    assert "1 unreadable unlabeled pictures left out" in found
+    assert "1 unreadable unlabeled picture left out" in found
     run = here / "runs" / "pets-fullmatch-001"
     result = json.loads((run / "result.json").read_text())
     assert result["classes"] == ["cat", "dög 2"] and result["labels"] == 6
@@ -85,6 +102,27 @@ def test_interrupt_before_training_is_quiet(
     with pytest.raises(SystemExit) as end:
         main(["train"])
     assert end.value.code == 130 and capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("words", [["list", "algorithms"], ["list", "datasets"], ["--help"]])
+def test_a_reader_that_has_seen_enough(words: list[str]) -> None:
+    """As in `fullmatch list algorithms | head -1`: quietly, and as other programs end."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "fullmatch", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b"" and process.wait(60) == 141
+
+
+def test_as_a_module(here: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "fullmatch", "resume", "gone"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2 and done.stderr.startswith("fullmatch: gone is no run folder")
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from fullmatch.estimator import FullMatchClassifier
+from fullmatch.models import network
 from tests.served import odd_files
 from tests.small_pictures import pictures
 
@@ -181,9 +182,9 @@ def test_paths(files: list[str], tmp_path: Path) -> None:
         fitted.predict(np.zeros((2, 16, 16, 3)))
     odd_files(tmp_path / "odd")
     bad = str(tmp_path / "odd" / "empty.jpg")
-    with pytest.warns(UserWarning, match="1 unreadable unlabeled pictures left out"):
+    with pytest.warns(UserWarning, match="1 unreadable unlabeled picture left out"):
         FullMatchClassifier(**TINY, image_size=16).fit([*files, bad], [*y, ""])
-    with pytest.raises(ValueError, match="1 labeled pictures cannot be read"):
+    with pytest.raises(ValueError, match="1 labeled picture cannot be read"):
         FullMatchClassifier(**TINY, image_size=16).fit([*files, bad], [*y, "cat"])
 
 
@@ -212,6 +213,19 @@ def test_mistakes_are_value_errors(digits: Any, change: dict[str, Any], message:
     options = DIGITS | {k: v for k, v in change.items() if k not in ("X", "y")}
     with pytest.raises(ValueError, match=message):
         FullMatchClassifier(**options).fit(change.get("X", pixels), change.get("y", few))
+
+
+def test_weights_of_a_file(digits: Any, tmp_path: Path) -> None:
+    pixels, _, few = digits
+    torch.save(network("wrn-10-1", 9, (1, 8, 8)).state_dict(), tmp_path / "a.pth")
+    still = DIGITS | {"settings": ("training.ratio=1", "optimizer.rate=0")}
+    fitted = FullMatchClassifier(**still, weights=tmp_path / "a.pth").fit(pixels, few)
+    stem = torch.load(tmp_path / "a.pth", weights_only=True)["stem.weight"]
+    assert torch.equal(fitted.classifier_.network.state_dict()["stem.weight"], stem)
+    with pytest.raises(ValueError, match="without the model"):
+        FullMatchClassifier(**still | {"model": None}, weights="a.pth").fit(pixels, few)
+    with pytest.raises(ValueError, match="no file of weights"):
+        FullMatchClassifier(**still, weights=tmp_path / "b.pth").fit(pixels, few)
 
 
 def test_pictures_of_another_shape(digits: Any) -> None:

@@ -51,6 +51,7 @@ def test_records_of_a_run(run: Run) -> None:
 def test_result_of_a_run(run: Run) -> None:
     result = json.loads(run.folder.result.read_text())
     assert (result["data"], result["labels"], result["unlabeled"]) == ("digits", 40, 200)
+    assert result["labels_by_class"] == [4] * 10
     assert result["steps"] == STEPS and result["seed"] == 0
     assert result["classes"] == [str(digit) for digit in range(10)]
     assert result["algorithm"]["name"] == "fixmatch" and result["algorithm"]["full"]
@@ -124,7 +125,7 @@ class Diverging(torch.nn.Module):
 
 def test_loss_that_is_no_number_stops_the_run(tmp_path: Path) -> None:
     made = begin(config(), tmp_path / "run")
-    made.trainer.advance.loss = Diverging(made.loss, 4)  # type: ignore[attr-defined]
+    made.step.loss = Diverging(made.loss, 4)
     with pytest.raises(UserError, match=r"no longer a number at step 6: lower the rate") as error:
         finish(made)
     assert "--set optimizer.rate=0.01," in str(error.value) and "\n" not in str(error.value)
@@ -188,6 +189,23 @@ def test_without_test_pictures(tmp_path: Path) -> None:
     assert not made.folder.predictions.exists()
 
 
+def test_health_of_a_run(run: Run, tmp_path: Path) -> None:
+    assert run.result["health"] == []  # too few lines to find anything
+    images = torch.cat([digits().images.read(torch.arange(40)), torch.zeros(160, 1, 8, 8).byte()])
+    labels = torch.where(torch.arange(200) < 40, digits().labels, -1)
+    noisy = replace(digits(), images=TensorStore(images), labels=labels, benchmark=False)
+    settings = ("data.labels=none", "training.log_every=1", "algorithm.threshold=1.1")
+    for algorithm, expected in [
+        ("fixmatch", ["foreign pictures", "nothing selected"]),
+        ("supervised", []),  # it learns from no unlabeled picture
+    ]:
+        asked = config(algorithm, *settings[: 3 if expected else 2])
+        made = finish(start(asked, RunFolder.planned("x", tmp_path / algorithm), noisy))
+        health = json.loads(made.folder.result.read_text())["health"]
+        assert [found["kind"] for found in health] == expected
+        assert all(set(found) == {"kind", "words", "knob"} for found in health)
+
+
 def test_small_sets_shrink_the_batch_and_the_run_says_so(tmp_path: Path) -> None:
     made = begin(config("fullmatch", "training.batch=64"), tmp_path / "run")
     assert "40 labeled images are fewer than a batch of 64: the batch shrinks to 40" in made.notes
@@ -235,7 +253,7 @@ def test_compiled_step_is_the_eager_one(run: Run, tmp_path: Path) -> None:
     """Traced without generating code, which is what can differ between the two."""
     made = begin(config(), tmp_path / "run")
     compiled = torch.compile(made.loss, fullgraph=True, dynamic=False, backend="aot_eager")
-    made.trainer.advance.loss = compiled  # type: ignore[attr-defined]
+    made.step.loss = compiled
     finish(made)
     for name, tensor in made.state.state_dict().items():
         torch.testing.assert_close(

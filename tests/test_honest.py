@@ -40,6 +40,19 @@ def test_once_and_with_a_temperature(tmp_path: Path, own: Source) -> None:
     assert list((folder.path / "folds").iterdir()) == []
 
 
+def test_surer_than_right_is_noted(tmp_path: Path, own: Source) -> None:
+    folder = trained(own, tmp_path / "run")
+    lines = [{"step": step, "loss": 1.0, "selected": 1.0} for step in range(1, 9)]
+    folder.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    honest(folder, own)  # a few steps cannot have taught it much
+    result = json.loads(folder.result.read_text())
+    assert [found["kind"] for found in result["health"]] == ["over-confidence"]
+    assert (
+        f"only {100 * result['honest']['accuracy']:.0f} % of held-out"
+        in result["health"][0]["words"]
+    )
+
+
 def test_a_test_answers_better(tmp_path: Path, own: Source) -> None:
     digits = small_runs.digits()
     tested = replace(own, test=digits.test, test_labels=digits.test_labels)

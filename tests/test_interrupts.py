@@ -1,17 +1,20 @@
 """Kills, interrupts and a second process, against real processes."""
 
+import json
 import os
 import random
 import signal
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from fullmatch.cli import main
 from fullmatch.training import checkpoint
 from tests.processes import fullmatch, wait_until
-from tests.small_runs import remains
+from tests.small_runs import digits, remains
 
 SMALL = (
     *("train", "digits", "--labels", "20", "--algorithm", "fullflex", "--seed", "3"),
@@ -70,6 +73,32 @@ def test_an_interrupt_saves_and_says_how_to_go_on(
     whole = remains(out)
     assert whole["state"] == remains(straight)["state"]
     assert whole["metrics"] == remains(straight)["metrics"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_estimate_is_interrupted_and_goes_on(
+    number: signal.Signals, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own, out, output = tmp_path / "own.npz", tmp_path / "my run", tmp_path / "output"
+    source = digits()
+    labels = torch.where(torch.arange(200) < 40, source.labels, -1)
+    np.savez(own, train_x=source.images.read(torch.arange(200))[:, 0], train_y=labels)
+    with fullmatch("train", own, "--steps", "3", "--out", out, output=output) as process:
+        wait_until((out / "folds" / "0-all.safetensors").exists, process)
+        os.kill(process.pid or 0, number)
+        process.join(60)
+    assert process.exitcode == 130
+    said = output.read_text()
+    assert "Stopped; the model is finished, and so are the parts of the estimate" in said
+    assert said.rstrip().endswith(f"Go on with:\n  fullmatch resume '{out}'")
+    before = (out / "folds" / "0-all.safetensors").stat()
+    main(["resume", str(out)])
+    said = capsys.readouterr().out
+    assert "finished already" not in said and "is still to be found out" in said
+    assert (out / "folds" / "0-all.safetensors").stat() == before
+    assert "honest" in json.loads((out / "result.json").read_text())
+    main(["resume", str(out)])
+    assert "is finished already" in capsys.readouterr().out
 
 
 def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ def mistake(here: Path, capsys: pytest.CaptureFixture[str]) -> Mistake:
         assert end.value.code == 2
         assert found.err.startswith("fullmatch: ") and found.err.count("\n") == 1
         assert "Traceback" not in found.err
+        assert found.out == ""  # no notes before the mistake
         assert tree() == before
         return found.err
 
@@ -106,6 +107,38 @@ def test_folders_that_cannot_be_learned_from(mistake: Mistake, here: Path) -> No
     assert "labeled" in mistake("train", "pets")
 
 
+def test_a_csv_without_rows(mistake: Mistake, here: Path) -> None:
+    (here / "mine.csv").write_text("path,label\n")
+    for command in ("train", "check"):
+        assert "mine.csv has no rows" in mistake(command, "mine.csv")
+
+
+def test_labels_name_the_class_that_has_too_few(mistake: Mistake, here: Path) -> None:
+    pets_in(here)
+    assert "class 'cat' of pets has 3 labeled" in mistake("train", "pets", "--labels", "100")
+
+
+def test_a_wrong_setting_for_own_pictures(mistake: Mistake, here: Path) -> None:
+    pets_in(here)
+    assert "did you mean 'batch'?" in mistake("train", "pets", "--set", "training.bacth=5")
+    line = mistake("train", "pets", "--steps", "5", "--minutes", "1")
+    assert "give one of them" in line
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["train", ""], "an argument"),
+        (["train", "digits", "--out", ""], "--out"),
+        (["train", "digits", "--out="], "--out"),
+        (["predict", "run", "a.png", "--csv", ""], "--csv"),
+        (["check", ""], "an argument"),
+    ],
+)
+def test_nothing_is_no_place(words: list[str], named: str, mistake: Mistake) -> None:
+    assert f"fullmatch: {named} is empty" in mistake(*words)
+
+
 def test_broken_labeled_picture_stops_with_its_name(mistake: Mistake, here: Path) -> None:
     (pets_in(here) / "labeled" / "cat" / "broken.png").write_bytes(b"nothing")
     assert "broken.png" in mistake("train", "pets")
@@ -127,7 +160,8 @@ def test_existing_output_folder(mistake: Mistake, here: Path) -> None:
     (here / "mine").mkdir()
     (here / "mine" / "thesis.txt").write_text("years of work")
     assert "mine exists already" in mistake("train", "digits", "--out", "mine")
-    assert "mine/thesis.txt exists already" in mistake("train", "--out", "mine/thesis.txt")
+    line = mistake("train", "--out", "mine/thesis.txt")
+    assert "mine/thesis.txt exists already, and is a file" in line and "resume" not in line
     assert "cannot make the run folder" in mistake(
         "train", "digits", "--out", "mine/thesis.txt/run", "--steps", "1"
     )
@@ -136,6 +170,12 @@ def test_existing_output_folder(mistake: Mistake, here: Path) -> None:
 def test_damaged_runs(mistake: Mistake, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "digits", "--steps", "2", "--out", "run", *TINY])
     capsys.readouterr()
+    whole = (here / "run" / "result.json").read_bytes()
+    (here / "run" / "result.json").write_bytes(whole[:100])
+    for command in ("resume", "card", "report"):
+        assert "result.json" in mistake(command, "run")
+    assert "delete it, then write it anew with: fullmatch resume run" in mistake("resume", "run")
+    (here / "run" / "result.json").write_bytes(whole)
     (here / "run" / "model.safetensors").write_bytes(b"")
     assert "damaged" in mistake("evaluate", "run")
     (here / "run" / "result.json").unlink()

@@ -6,10 +6,12 @@ import pytest
 import torch
 
 from fullmatch import planning
+from fullmatch.candidates import weights_file
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source
 from fullmatch.errors import UserError
 from fullmatch.planning import Plan, glimpse, plan, stand_in, step_seconds
+from fullmatch.presets import own_pictures
 from tests.own_pictures import clean_folder, picture, save
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -64,12 +66,30 @@ def test_says_when_the_time_is_short() -> None:
 def test_pretrained_only_with_weights(tmp_path: Path) -> None:
     without = planned(source(64), 0.1)
     assert not without.config.model.pretrained and "no pretrained weights" in without.notes[0]
-    path = planning.weights_file("resnet18")
+    path = weights_file("resnet18")
     path.parent.mkdir(parents=True)
     path.write_bytes(b"")
     found = planned(source(64), 0.1).config
     assert found.model.pretrained and found.model.name == "resnet18" and found.data.size is None
     assert found.optimizer.rate < without.config.optimizer.rate
+
+
+def test_given_weights_are_as_good_as_those_that_are_here(tmp_path: Path) -> None:
+    file = tmp_path / "own.pth"
+    found = planned(source(128), 0.1, model="timm:resnet10t", weights=file).config
+    assert found.model.name == "timm:resnet10t" and found.model.weights == str(file)
+    assert not found.model.pretrained and found.data.size is None
+    assert found.optimizer.rate < planned(source(128), 0.1).config.optimizer.rate
+    small = planned(source(128), 0.1, model="wrn-10-1", weights=file).config
+    assert small.data.size == 32 and small.model.weights == str(file)
+    with pytest.raises(UserError, match="--weights needs --model"):
+        planned(source(128), 0.1, weights=file)
+
+
+def test_a_named_network_is_taken_however_slow() -> None:
+    found = planned(source(128), 9.0, model="wrn-37-2")
+    assert found.config.model.name == "wrn-37-2" and found.config.data.size == 96
+    assert found.config.model.weights is None and "give --minutes" in found.notes[-1]
 
 
 def test_batches_fit_small_sets() -> None:
@@ -84,6 +104,29 @@ def test_batches_fit_small_sets() -> None:
 def test_a_loss_is_logged_before_its_state_is_saved() -> None:
     training = planned(source(), 0.01).config.training
     assert training.checkpoint_every % training.log_every == 0
+
+
+def test_steps_that_are_asked_for_are_not_timed() -> None:
+    def never(*_: object) -> float:
+        raise AssertionError
+
+    found = plan(source(128), "own", measure=never, steps=7000, device=CPU)
+    assert found.config.model.name == "wrn-16-2" and found.config.data.size == 32
+    assert found.config.training.steps == 7000
+    assert found.config.training.ema == pytest.approx(1 - 1 / 350)
+    assert found.notes[-1] == "network wrn-16-2 on pictures of 32x32"
+    best = plan(source(128), "own", measure=never, steps=7, device=GPU).config
+    assert best.model.name == "wrn-37-2" and best.training.log_every == 1
+    tiny = plan(source(16), "own", measure=never, steps=7, device=CPU).config
+    assert tiny.model.name == "wrn-10-1"
+
+
+def test_a_plan_differs_from_the_preset_only_by_what_was_seen() -> None:
+    found, usual = planned(source(), 0.05).config, own_pictures("own", "npmatch")
+    assert found.optimizer == own_pictures("own", "fullmatch").optimizer
+    assert planned(source(), 0.05, algorithm="npmatch").config.optimizer == usual.optimizer
+    with pytest.raises(UserError, match=r"training.steps is 0, expected 1 or more"):
+        planned(source(), 0.05, steps=0)
 
 
 def test_baseline_where_there_is_a_test() -> None:

@@ -33,6 +33,12 @@ def test_budgets_and_labels() -> None:
     assert presets.paper("cifar10", 250).data.labels == 250
 
 
+def test_svhn_is_mirrored_as_in_torchssl() -> None:
+    flips = {name: presets.default(name, None, "fullmatch").data.flip for name in DATASETS}
+    assert {name for name, flip in flips.items() if flip} == {"svhn", "svhn-noextra"}
+    assert flips["digits"] is None and flips["cifar10"] is None  # as their catalog entry says
+
+
 def test_every_data_set_has_label_counts() -> None:
     assert set(presets.LABELS) == set(DATASETS)
 
@@ -51,3 +57,8 @@ def test_recipes_of_methods() -> None:
 def test_own_pictures_keep_all_labels() -> None:
     found = presets.default("some/folder", None, "fullmatch")
     assert found.data.name == "some/folder" and found.data.labels is None
+    assert (found.training.steps, found.training.ema, found.model.norm_momentum) == (
+        2000,
+        0.99,
+        0.01,
+    )

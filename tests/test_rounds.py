@@ -36,7 +36,10 @@ def test_a_round_killed_before_it_chose(tmp_path: Path) -> None:
     assert place.read_bytes() == before
 
 
-def test_no_rounds(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("rounds", "words"), [("0", "expected 1 or more"), ("-1", "expected 1"), ("1.5", "no whole")]
+)
+def test_no_rounds(rounds: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(["rounds", "digits", "--rounds", "0"])
-    assert "expected 1 or more" in capsys.readouterr().err
+        main(["rounds", "digits", "--rounds", rounds])
+    assert words in capsys.readouterr().err

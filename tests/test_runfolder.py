@@ -35,9 +35,14 @@ def test_many_at_once_get_a_number_each(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_existing_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"exists already.*fullmatch resume") as error:
+    with pytest.raises(UserError, match=r"exists already.*name a new folder with --out$"):
+        RunFolder.planned("x", tmp_path)  # it is no run, so there is nothing to resume
+    (tmp_path / "config.toml").write_text("")
+    with pytest.raises(UserError, match="exists already") as error:
         RunFolder.planned("x", tmp_path)
-    assert str(error.value).endswith(f"fullmatch resume {tmp_path}")
+    assert str(error.value).endswith(f"or continue with: fullmatch resume {tmp_path}")
+    with pytest.raises(UserError, match=r"config.toml exists already, and is a file; name a new"):
+        RunFolder.planned("x", tmp_path / "config.toml")
     late = RunFolder.planned("x", tmp_path / "late")
     (tmp_path / "late").mkdir()
     with pytest.raises(UserError, match="exists already"):
@@ -118,6 +123,19 @@ def test_files_are_replaced_at_once(tmp_path: Path) -> None:
     folder.write(folder.result, "two")
     assert folder.result.read_text() == "two"
     assert list(tmp_path.iterdir()) == [folder.result]
+
+
+def test_results_are_read_or_an_error_says_what_to_do(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "my run")
+    folder.path.mkdir()
+    with pytest.raises(UserError, match=r"not finished; go on with: fullmatch resume '.*my run'"):
+        folder.read_result()
+    folder.write_result({"seed": 1})
+    assert folder.read_result() == {"seed": 1}
+    for damage in (b"", b'{"seed"', b"[]", b"\xff"):
+        folder.result.write_bytes(damage)
+        with pytest.raises(UserError, match=r"result.json is damaged; delete it, .*: fullmatch re"):
+            folder.read_result()
 
 
 def test_labels_only_is_resumed_through_its_run(tmp_path: Path) -> None:

@@ -1,13 +1,23 @@
-"""A new run starts where an earlier one ended, class by class."""
+"""A new run starts where an earlier one ended, class by class, or from a file of weights."""
+
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
+from fullmatch.comparison import baseline_of
+from fullmatch.config import ExperimentConfig
+from fullmatch.data import SemiDataset
 from fullmatch.errors import UserError
+from fullmatch.experiment import Run
+from fullmatch.folds import Estimate
+from fullmatch.given import split_of
 from fullmatch.models import network
 from fullmatch.trained import TrainedRun
 from fullmatch.warm_start import start_from
 from tests.served import pets_run
+from tests.small_runs import again, begin, config, digits, finish, remains, stop_after
 
 IMAGE = (3, 32, 32)
 
@@ -52,3 +62,61 @@ def test_what_does_not_fit_is_refused(
     with pytest.raises(UserError, match=message):
         start_from(pets_run(), fresh, classes)
     assert all(torch.equal(before[name], t) for name, t in fresh.state_dict().items())
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    torch.manual_seed(5)
+    path = tmp_path / "weights.pth"
+    torch.save({"model": network("wrn-10-1", 7, (1, 8, 8)).state_dict()}, path)
+    return path
+
+
+def weighted(file: Path, *settings: str) -> ExperimentConfig:
+    return config("fullmatch", f"model.weights={file}", *settings, model="wrn-10-1")
+
+
+def starts_from(run: Run, file: Path) -> bool:
+    stem = torch.load(file, weights_only=True)["model"]["stem.weight"]
+    networks = (run.state.student, run.state.teacher)
+    return all(torch.equal(each.state_dict()["stem.weight"].cpu(), stem) for each in networks)
+
+
+def test_a_run_and_the_labels_alone_start_from_the_file(file: Path, tmp_path: Path) -> None:
+    run = begin(weighted(file), tmp_path / "run")
+    assert starts_from(run, file) and run.config.model.weights == str(file)
+    assert any("left out of the file: head.weight, head.bias" in note for note in run.notes)
+    finish(run)
+    alone = baseline_of(run.folder, digits())
+    assert alone is not None and starts_from(alone, file)
+
+
+def test_labels_held_out_are_judged_from_the_same_start(file: Path, tmp_path: Path) -> None:
+    chosen, source = weighted(file), replace(digits(), benchmark=False, test=None)
+    dataset = SemiDataset.of(source, split_of(chosen, source))
+    assert Estimate(chosen, dataset, tmp_path).config.model.weights == str(file)
+
+
+def test_resume_does_not_need_the_file(file: Path, tmp_path: Path) -> None:
+    straight, broken = tmp_path / "straight", tmp_path / "broken"
+    finish(begin(weighted(file), straight))
+    stop_after(begin(weighted(file), broken), 2)
+    file.unlink()
+    finish(again(broken))
+    assert remains(broken) == remains(straight)
+
+
+def test_backbones_with_weights_keep_their_normalisation(tmp_path: Path) -> None:
+    path = tmp_path / "own.pth"
+    torch.save(network("timm:test_resnet", 10, (1, 8, 8)).state_dict(), path)
+    named = "model.name=timm:test_resnet"
+    kept = begin(weighted(path, named), tmp_path / "kept").classifier("teacher")
+    assert kept.augment.appearance.mean == (0.5,) and kept.augment.appearance.std == (0.5,)
+    plain = begin(config("fullmatch", named), tmp_path / "plain").classifier("teacher")
+    assert plain.augment.appearance == digits().appearance
+
+
+def test_a_network_starts_once(file: Path) -> None:
+    for other in ("model.pretrained=true", "model.start=elsewhere"):
+        with pytest.raises(UserError, match=r"model\.weights and model\.\w+ are both set"):
+            weighted(file, other)

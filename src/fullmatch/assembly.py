@@ -1,7 +1,5 @@
 """From a config to everything a step needs: where data, algorithm and training meet."""
 
-from pathlib import Path
-
 import torch
 from torch import Tensor
 
@@ -13,6 +11,7 @@ from fullmatch.core import Task
 from fullmatch.data import SemiDataset
 from fullmatch.data.feed import feed_of
 from fullmatch.models import network, shape_of_map
+from fullmatch.models.weights import as_published
 from fullmatch.training.evaluation import Scores, probabilities, scores
 from fullmatch.training.execution import (
     Recorded,
@@ -27,16 +26,22 @@ from fullmatch.training.schedule import learning_rate
 from fullmatch.training.state import TrainState
 from fullmatch.training.step import Augmentation, Loss, TrainingStep, autocast
 from fullmatch.training.trainer import Trainer
-from fullmatch.warm_start import start_from
+from fullmatch.warm_start import started
 
 EVALUATION_BATCH = 500
 
 
 class Assembly:
-    """State, step and trainer of a config on a data set; knows nothing of files."""
+    """State, step and trainer of a config on a data set; knows nothing of files.
 
-    def __init__(self, config: ExperimentConfig, dataset: SemiDataset) -> None:
-        self.config, self.dataset = config, dataset
+    `started` is what an earlier process said of the weights that it started from: the state to be
+    restored holds what became of them, and they are not read again.
+    """
+
+    def __init__(
+        self, config: ExperimentConfig, dataset: SemiDataset, started: str | None = None
+    ) -> None:
+        self.config, self.dataset, self.started = config, dataset, started
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.notes: list[str] = list(dataset.notes)
         with borrowed(self.device):
@@ -51,18 +56,21 @@ class Assembly:
             torch.backends.cudnn.benchmark = not training.deterministic
             torch.use_deterministic_algorithms(training.deterministic)
             torch.set_float32_matmul_precision("high")
-        self.augment = Augmenter(self.dataset.appearance, config.data.strong).to(device)
         image = self.view_shape()
         student = network(
             config.model.name,
             self.dataset.num_classes,
             image,
-            pretrained=config.model.pretrained,
+            pretrained=config.model.pretrained and self.started is None,
             norm_momentum=config.model.norm_momentum,
         )
-        if config.model.start is not None:
-            started = start_from(Path(config.model.start), student, self.dataset.classes)
-            self.notes.append(started)
+        if self.started is None:
+            self.started = started(config.model, student, self.dataset.classes)
+        self.notes += [self.started] if self.started else []
+        appearance = self.dataset.appearance
+        if config.model.pretrained or config.model.start or config.model.weights:
+            appearance = as_published(appearance, student)
+        self.augment = Augmenter(appearance, config.data.strong).to(device)
         feature_map = shape_of_map(student, image)
         self.task = task = Task(
             num_classes=self.dataset.num_classes,

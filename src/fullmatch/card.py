@@ -26,7 +26,8 @@ def what(run: TrainedRun) -> Iterator[str]:
     )
     yield ""
     yield f"- Input: {height} x {width} pixels, {'grey' if channels == 1 else 'colour'}."
-    yield f"- Network: {plain(config.model.name)}{', pretrained' * config.model.pretrained}."
+    pretrained = config.model.pretrained or config.model.weights is not None
+    yield f"- Network: {plain(config.model.name)}{', pretrained' * pretrained}."
     yield (
         f"- Method: {plain(display_name(config.algorithm))}, {result['steps']:,} steps, "
         f"seed {result['seed']}; the weights are a running average, taken at the last step."

@@ -1,7 +1,10 @@
 """The command line: every command is a file in `commands`, and one line here."""
 
 import os
+import signal
 import sys
+from itertools import pairwise
+from typing import NoReturn
 
 from cyclopts import App, CycloptsError
 
@@ -46,13 +49,38 @@ app.command(rounds)
 
 def main(argv: list[str] | None = None) -> None:
     """Every mistake of a user ends in one line and exit code 2."""
+    words = sys.argv[1:] if argv is None else argv
+    # To be asked to end, as batch systems do, is no different from Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        app(sys.argv[1:] if argv is None else argv, exit_on_error=False, print_error=False)
+        refuse_empty(words)
+        app(words, exit_on_error=False, print_error=False)
+        sys.stdout.flush()  # else a closed pipe is noticed only when Python ends
     except (CycloptsError, UserError) as error:
         print(f"fullmatch: {' '.join(str(error).split())}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-    except BrokenPipeError:  # whoever read our output, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(141) from None
+    except BrokenPipeError:
+        seen_enough()
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # rich makes its own exit of it
+            seen_enough()
+        raise
+
+
+def seen_enough() -> NoReturn:
+    """Whoever reads our output, such as `head`, has closed it: end as other programs do."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(141) from None
+
+
+def refuse_empty(words: list[str]) -> None:
+    """An empty word, as a shell makes of an unset variable, would count as the current folder."""
+    for before, word in pairwise(["", *words]):
+        name, equals, value = word.partition("=")
+        if not word:
+            name = before if before.startswith("-") else "an argument"
+        elif value or not equals or not name.startswith("--"):
+            continue
+        raise UserError(f"{name} is empty; write something there, or leave it out")

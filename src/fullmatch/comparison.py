@@ -1,6 +1,5 @@
 """Did the unlabeled images help? The same network on the labels alone, on the same test images."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -43,9 +42,7 @@ def compare(folder: RunFolder) -> dict[str, Any] | None:
         return None
     theirs, ours = (right(each) for each in both)
     found = difference(ours, theirs)
-    result = json.loads(folder.result.read_text(encoding="utf-8"))
-    result["labels_only"] = found
-    folder.write(folder.result, json.dumps(result, indent=1) + "\n")
+    folder.write_result(folder.read_result() | {"labels_only": found})
     return found
 
 

@@ -25,7 +25,7 @@ class DataConfig:
     split: str | None = None  # a split file to use instead of drawing one
     root: str | None = None  # where benchmark files are; None: $FULLMATCH_DATA, then ./data
     size: int | None = None  # side that own pictures are brought to
-    flip: bool | None = None  # mirror own pictures; None: unless classes are digits or letters
+    flip: bool | None = None  # mirror pictures; None: unless they are of digits or letters
     strong: Literal["torchssl", "released"] = "torchssl"  # setting of the strong augmentation
 
 
@@ -34,6 +34,7 @@ class ModelConfig:
     name: str = "wrn-28-2"
     pretrained: bool = False
     start: str | None = None  # a finished run whose weights the network starts from
+    weights: str | None = None  # a file of weights that the network starts from
     norm_momentum: float = 0.001  # of a Wide ResNet's running statistics
 
 
@@ -81,6 +82,10 @@ class ExperimentConfig:
             if value is not None and not least <= value <= most:
                 limits = f"{least} or more" if most == math.inf else f"{least} to {most}"
                 raise UserError(f"{where} is {value}, expected {limits}")
+        model = self.model
+        if model.weights is not None and (model.pretrained or model.start is not None):
+            other = "model.pretrained" if model.pretrained else "model.start"
+            raise UserError(f"model.weights and {other} are both set, and a network starts once")
 
 
 RANGES = {

@@ -40,6 +40,8 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     algorithm: see `fullmatch list algorithms`.
     model: see `fullmatch list models`; None: one that suits the size of the pictures.
+    weights: a file that the network named by `model` starts from: safetensors, or a PyTorch state
+        dict.
     steps, batch: of training; None: what suits most.
     image_shape: of rows of pixels, such as (8, 8), (3, 32, 32) or (1, -1).
     image_size: side that picture files are brought to; None: what suits the median picture.
@@ -55,6 +57,7 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         algorithm: str = "fullmatch",
         *,
         model: str | None = None,
+        weights: str | os.PathLike[str] | None = None,
         steps: int | None = None,
         batch: int | None = None,
         image_shape: tuple[int, ...] | None = None,
@@ -66,6 +69,7 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.algorithm = algorithm
         self.model = model
+        self.weights = weights
         self.steps = steps
         self.batch = batch
         self.image_shape = image_shape
@@ -141,16 +145,19 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _trained(self, source: Source) -> Classifier:
         model = self.model
+        if model is None and self.weights is not None:
+            raise ValueError("weights: got a file without the model that it belongs to")
         if model is None and min(source.images.shape[1:]) <= SMALL:
             model = "wrn-10-1"
-        chosen = {"model.name": model, "training.batch": self.batch}
         config = resolve(
             data=source.name,
             algorithm=self.algorithm,
+            model=model,
+            weights=None if self.weights is None else Path(self.weights),
             steps=self.steps,
             seed=self._seed(),
             assignments=(
-                *(f"{name}={value}" for name, value in chosen.items() if value is not None),
+                *(() if self.batch is None else (f"training.batch={self.batch}",)),
                 *self.settings,
             ),
         )

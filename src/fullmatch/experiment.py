@@ -1,8 +1,9 @@
 """A run in its folder: started, logged, saved, resumed, finished."""
 
-import json
 import platform
 from collections.abc import Iterator
+from dataclasses import asdict
+from functools import cached_property
 from typing import Any
 
 import tomli_w
@@ -22,12 +23,14 @@ from fullmatch.config import (
     read_toml,
 )
 from fullmatch.data import SemiDataset, Source, Split
+from fullmatch.data.looks import foreign_share
 from fullmatch.data.preparation import prepared
 from fullmatch.errors import UserError
 from fullmatch.given import hash_of, load_source, said_in_full, split_of
 from fullmatch.results import summary
 from fullmatch.runfolder import RunFolder
 from fullmatch.training import checkpoint
+from fullmatch.training.health import Watch
 from fullmatch.training.randomness import borrowed, seed_step
 from fullmatch.training.trainer import Record
 
@@ -36,9 +39,14 @@ class Run(Assembly):
     """One training run in its folder: `records` trains, logs and saves; then `result` is there."""
 
     def __init__(
-        self, folder: RunFolder, config: ExperimentConfig, dataset: SemiDataset, split: Split | None
+        self,
+        folder: RunFolder,
+        config: ExperimentConfig,
+        dataset: SemiDataset,
+        split: Split | None,
+        started: str | None = None,
     ) -> None:
-        super().__init__(config, dataset)
+        super().__init__(config, dataset, started)
         self.folder, self.split = folder, split
         self.data_hash = hash_of(dataset)
         self.facts: dict[str, Any] = {}  # of the checkpoint this run continues
@@ -87,6 +95,7 @@ class Run(Assembly):
             "metrics": state.totals.names,
             "metrics_size": self.folder.metrics_size(),
             "seconds": self.seconds + self.trainer.seconds,
+            "started": self.started,
             "threads": torch.get_num_threads(),
             "versions": versions(),
         }
@@ -102,7 +111,7 @@ class Run(Assembly):
                 f"settings back, or start anew: fullmatch train --config {self.folder.config} "
                 "--out NEW"
             )
-        if facts["data"] != self.data_hash:
+        if not self.data_hash.startswith(facts["data"]):
             raise UserError(
                 f"the pictures or labels of {self.dataset.name} are not what they were when {at} "
                 "was saved; put them back, or start a new run"
@@ -120,11 +129,24 @@ class Run(Assembly):
         """Of training before this process."""
         return float(self.facts.get("seconds", 0.0))
 
+    @cached_property
+    def watch(self) -> Watch:
+        """Who knows what is usual for these pictures, and so what is not."""
+        counts = self.dataset.label_counts
+        foreign = not self.dataset.benchmark and bool(self.config.algorithm.views.unlabeled)
+        return Watch(
+            self.dataset.num_classes,
+            steps=self.config.training.steps,
+            largest_prior=max(counts) / sum(counts),
+            foreign=foreign_share(self.dataset) if foreign else 0.0,
+        )
+
     def table(self) -> dict[str, Any]:
         return config_table(self.config, name_of)
 
     def finish(self) -> None:
         """Write the model and the result."""
+        records = self.folder.records()
         self.classifier("teacher").save(
             self.folder.model,
             model=self.config.model.name,
@@ -134,7 +156,8 @@ class Run(Assembly):
         self.result: dict[str, Any] = {
             "algorithm": self.table()["algorithm"],
             "data": self.dataset.name,
-            "labels": len(torch.unique(self.dataset.labeled)),  # small classes are repeated
+            "labels": sum(self.dataset.label_counts),
+            "labels_by_class": self.dataset.label_counts,
             "unlabeled": len(self.dataset.unlabeled),
             "classes": list(self.dataset.classes),
             "seed": self.config.seed,
@@ -153,8 +176,11 @@ class Run(Assembly):
                 self.folder.predictions,
             )
             found = {who: found.as_dict() for who, found in self.evaluate().items()}
-            self.result |= summary(found, self.folder.records(), self.dataset.benchmark)
-        self.folder.write(self.folder.result, json.dumps(self.result, indent=1) + "\n")
+            self.result |= summary(found, records, self.dataset.benchmark)
+        accuracy = self.result.get("teacher", {}).get("last")
+        standing = self.watch.standing(records, accuracy)
+        self.result["health"] = [asdict(finding) for finding in standing]
+        self.folder.write_result(self.result)
 
 
 def start(config: ExperimentConfig, folder: RunFolder, source: Source | None = None) -> Run:
@@ -182,7 +208,9 @@ def resume(folder: RunFolder, source: Source | None = None) -> Run:
         source = load_source(config) if source is None else source
         split = Split.load(folder.split) if folder.split.exists() else split_of(config, source)
         dataset = prepared(SemiDataset.of(source, split), flip=config.data.flip)
-        run = Run(folder, config, dataset, split)
+        # A checkpoint holds what became of the weights it started from, which may be gone by now.
+        started = None if state is None else state[1].get("started", "")
+        run = Run(folder, config, dataset, split, started)
         run.recovery = damaged
         if state is None:
             run.recovery.append("it was stopped before anything was saved: starting at step 0")

@@ -26,7 +26,8 @@ from fullmatch.data.looks import digests_of
 from fullmatch.data.preparation import balanced
 from fullmatch.given import hash_of
 from fullmatch.paired import paired, spoken
-from fullmatch.planning import FOLDS, LEAST, MANY, SHORTER, VERY_FEW, with_steps
+from fullmatch.planning import FOLDS, LEAST, MANY, SHORTER, VERY_FEW
+from fullmatch.presets import with_steps
 from fullmatch.results import wilson
 from fullmatch.training.randomness import borrowed, seed_step
 

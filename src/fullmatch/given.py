@@ -1,12 +1,17 @@
 """What a run is given: its pictures, the labels it may see, and where they lie."""
 
 import hashlib
+import os
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+
 from fullmatch import data
 from fullmatch.config import ExperimentConfig
-from fullmatch.data import SemiDataset, Source, Split
+from fullmatch.data import FileStore, ImageStore, SemiDataset, Source, Split
+
+SAMPLE = 1000  # pictures whose contents are compared when a run goes on
 
 
 def load_source(config: ExperimentConfig) -> Source:
@@ -26,7 +31,9 @@ def split_of(config: ExperimentConfig, source: Source) -> Split | None:
     if count == len(known):  # all there are, however uneven the classes
         labeled, targets = tuple(known.tolist()), tuple(source.labels[known].tolist())
         return Split(source.name, count, seed, len(source.labels), labeled, targets)
-    return data.draw(source.labels, count, seed, source.num_classes, source.name)
+    return data.draw(
+        source.labels, count, seed, source.num_classes, source.name, classes=source.classes
+    )
 
 
 def said_in_full(config: ExperimentConfig, split: Split | None) -> ExperimentConfig:
@@ -40,8 +47,13 @@ def said_in_full(config: ExperimentConfig, split: Split | None) -> ExperimentCon
         split=absolute(found.split) if found.split else None,
         labels=found.labels if split is None else len(split.labeled),
     )
-    start = absolute(config.model.start) if config.model.start else None
-    return replace(config, data=located, model=replace(config.model, start=start))
+    model = config.model
+    model = replace(
+        model,
+        start=absolute(model.start) if model.start else None,
+        weights=absolute(model.weights) if model.weights else None,
+    )
+    return replace(config, data=located, model=model)
 
 
 def absolute(path: str) -> str:
@@ -49,8 +61,27 @@ def absolute(path: str) -> str:
 
 
 def hash_of(dataset: SemiDataset) -> str:
-    """Changes with the labels, with which of them are used, and with the size of the pictures."""
+    """Changes with the labels, with which are used, and with the pictures.
+
+    The first half knows labels and sizes only, which is all that older checkpoints kept: it is
+    still accepted by itself, since nothing speaks against those runs.
+    """
     found = hashlib.sha256(repr((dataset.classes, dataset.images.shape)).encode())
     for part in (dataset.labels, dataset.labeled):
         found.update(part.cpu().numpy().tobytes())
+    return found.hexdigest()[:16] + pictures_hash(dataset.images)
+
+
+def pictures_hash(images: ImageStore) -> str:
+    """Of up to `SAMPLE` evenly spread pictures: their pixels, or the sizes of files on disk."""
+    found = hashlib.sha256()
+    count = min(len(images), SAMPLE)
+    index = torch.linspace(0, len(images) - 1, count, dtype=torch.float64).round().long()
+    if isinstance(images, FileStore):  # these are many: decoding even some would take long
+        # Not their folder, which may be written in many ways.
+        found.update(repr([os.path.basename(path) for path in images.paths]).encode())
+        found.update(repr([os.path.getsize(images.paths[at]) for at in index.tolist()]).encode())
+    else:
+        for start in range(0, count, 100):
+            found.update(images.read(index[start : start + 100]).cpu().numpy().tobytes())
     return found.hexdigest()[:16]

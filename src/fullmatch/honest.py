@@ -1,6 +1,6 @@
 """The honest answer of a finished run without a test: estimated, calibrated, and written down."""
 
-import json
+from dataclasses import asdict
 from typing import Any
 
 from rich.progress import Progress
@@ -14,6 +14,7 @@ from fullmatch.folds import Estimate
 from fullmatch.given import load_source, split_of
 from fullmatch.runfolder import RunFolder
 from fullmatch.settings import config_of
+from fullmatch.training.health import overconfident
 
 FOLDER = "folds"
 
@@ -23,24 +24,21 @@ def honest(folder: RunFolder, source: Source | None = None) -> dict[str, Any] | 
 
     A second call does nothing, and one after an interrupt goes on with the next part.
     """
-    result = json.loads(folder.result.read_text(encoding="utf-8"))
-    if "honest" in result:
-        found: dict[str, Any] = result["honest"]
-        return found
-    config = config_of(folder)
-    source = load_source(config) if source is None else source
-    if source.benchmark or source.test is not None or result["algorithm"]["name"] == "supervised":
-        return None
-    split = split_of(config, source)
-    dataset = prepared(SemiDataset.of(source, split), flip=config.data.flip)
-    estimate = Estimate(config, dataset, folder.path / FOLDER)
-    if estimate.parts:
-        steps = estimate.config.training.steps
-        say(
-            f"estimating the accuracy on held-out labels: {len(estimate.parts)} parts, each with "
-            f"and without the unlabeled pictures, {steps} steps"
-        )
+    result = folder.read_result()
+    if not pending(result):
+        return result.get("honest")
     try:
+        config = config_of(folder)
+        source = load_source(config) if source is None else source
+        split = split_of(config, source)
+        dataset = prepared(SemiDataset.of(source, split), flip=config.data.flip)
+        estimate = Estimate(config, dataset, folder.path / FOLDER)
+        if estimate.parts:
+            steps = estimate.config.training.steps
+            say(
+                f"estimating the accuracy on held-out labels: {len(estimate.parts)} parts, each "
+                f"with and without the unlabeled pictures, {steps} steps"
+            )
         with folder.locked(), folder.writing(), bar_of() as bar:
             task = bar.add_task("how good is it?", total=1.0)
             for at in estimate.records():
@@ -54,8 +52,17 @@ def honest(folder: RunFolder, source: Source | None = None) -> dict[str, Any] | 
     if estimate.parts:
         held = load_file(folder.path / FOLDER / "held-out.safetensors")
         result |= calibration(held["probabilities"], held["labels"]).as_result()
-    folder.write(folder.result, json.dumps(result, indent=1) + "\n")
+        if too_sure := overconfident(folder.records(), estimate.result["accuracy"]):
+            say(too_sure.sentence())
+            result["health"] = [*result.get("health", []), asdict(too_sure)]
+    folder.write_result(result)
     return estimate.result
+
+
+def pending(result: dict[str, Any]) -> bool:
+    """Whether a finished run still lacks its estimate."""
+    answered = "honest" in result or "teacher" in result
+    return not answered and result["algorithm"]["name"] != "supervised"
 
 
 def bar_of() -> Progress:

@@ -5,6 +5,7 @@ taken. Part of the time trains the final model, the rest finds out how good it i
 """
 
 import itertools
+import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -14,17 +15,16 @@ from pathlib import Path
 import torch
 
 from fullmatch import data
-from fullmatch.algorithms import algorithm as spec_of
 from fullmatch.assembly import Assembly
-from fullmatch.config import DataConfig, ExperimentConfig, ModelConfig, OptimizerConfig
-from fullmatch.config import TrainingConfig as Training
+from fullmatch.candidates import Choice, choices
+from fullmatch.config import ExperimentConfig
 from fullmatch.core import Appearance
 from fullmatch.data import SemiDataset, Source, TensorStore, pictures
 from fullmatch.data.dataset import class_order
 from fullmatch.data.listing import SIDES
 from fullmatch.data.survey import survey
 from fullmatch.errors import UserError
-from fullmatch.presets import with_recipe
+from fullmatch.presets import own_pictures, with_steps
 
 MINUTES = 10.0
 LEAST, MOST = 100, 20_000  # steps
@@ -37,19 +37,9 @@ SHORTER = 3  # the final model trains so many times longer than one for an estim
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A network and the size of its pictures."""
-
-    model: str
-    side: int
-    enough: int = 1500  # steps below which a quicker choice does better
-    pretrained: bool = False
-
-
-@dataclass(frozen=True)
 class Plan:
     config: ExperimentConfig
-    seconds: float  # that everything will take here, an estimate
+    seconds: float  # that everything will take here, an estimate; nan where nothing was timed
     notes: tuple[str, ...]
 
 
@@ -59,32 +49,46 @@ def plan(
     *,
     algorithm: str = "fullmatch",
     minutes: float | None = None,
+    steps: int | None = None,
+    model: str | None = None,
+    weights: Path | None = None,
     device: torch.device | None = None,
     measure: "Callable[[ExperimentConfig, Source], float] | None" = None,
 ) -> Plan:
-    """A config for these pictures that is done here within the minutes."""
+    """A config for these pictures that is done here within the minutes, or has so many steps."""
     device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
     measure = measure or step_seconds
     if minutes is not None and not 0 < minutes < float("inf"):
         raise UserError(f"--minutes is {minutes:g}, expected a number above 0")
     time = 60 * (MINUTES if minutes is None else minutes)
     units = overhead(source)
-    options, notes = choices(source, device, resizable=not name.endswith(".npz"))
+    resizable = not name.endswith(".npz")
+    options, notes = choices(source, device, resizable=resizable, model=model, weights=weights)
+    if steps is not None:
+        # Whoever counts steps has decided on the time, so nothing is timed; as a rule, a GPU bears
+        # the best network, and a processor a small one.
+        choice = options[0] if device.type == "cuda" else options[-2:][0]
+        config = with_steps(chosen(choice, source, name, algorithm, device), steps)
+        return Plan(config, math.nan, (*notes, named(choice)))
     for choice in options:
         config = chosen(choice, source, name, algorithm, device)
         seconds = measure(config, resized(source, choice.side))
-        steps = int(time / units / seconds)
-        if steps >= choice.enough:
+        fitting = int(time / units / seconds)
+        if fitting >= choice.enough:
             break
-    notes.append(f"network {config.model.name} on pictures of {choice.side}x{choice.side}")
-    if steps < choice.enough:
+    notes.append(named(choice))
+    if fitting < choice.enough:
         needed = int(choice.enough * seconds * units / 60) + 1
         notes.append(
-            f"{steps} steps fit into {time / 60:g} min here, and {LEAST} are taken at least; "
+            f"{fitting} steps fit into {time / 60:g} min here, and {LEAST} are taken at least; "
             f"{choice.enough} would do better: give --minutes {needed}"
         )
-    config = with_steps(config, max(LEAST, min(steps, most_steps(config, source))))
+    config = with_steps(config, max(LEAST, min(fitting, most_steps(config, source))))
     return Plan(config, config.training.steps * seconds * units, tuple(notes))
+
+
+def named(choice: Choice) -> str:
+    return f"network {choice.model} on pictures of {choice.side}x{choice.side}"
 
 
 def overhead(source: Source) -> float:
@@ -97,70 +101,34 @@ def overhead(source: Source) -> float:
     return 1.1 + parts * (1 + alone) / SHORTER
 
 
-def choices(
-    source: Source, device: torch.device, *, resizable: bool
-) -> tuple[list[Choice], list[str]]:
-    """Candidates from the best to the quickest, and what to say about them."""
-    side, notes = source.images.shape[1], list[str]()
-    found: list[Choice] = []
-    if side >= 64:
-        weights = weights_file("resnet18")
-        if weights.is_file():
-            found.append(Choice("resnet18", side, enough=300, pretrained=True))
-        else:
-            notes.append(
-                f"no pretrained weights here (looked for {weights}): the network starts from "
-                "nothing, and would do better with them"
-            )
-        found.append(Choice("wrn-37-2", min(side, 96) if resizable else side))
-    small = min(side, 32) if resizable else side
-    if device.type == "cuda":
-        found.append(Choice("wrn-28-2", small))
-    if small > 16:
-        found.append(Choice("wrn-16-2", small))
-    return [*found, Choice("wrn-10-1", small)], notes
-
-
 def chosen(
     choice: Choice, source: Source, name: str, algorithm: str, device: torch.device
 ) -> ExperimentConfig:
     """All but the number of steps."""
-    spec, cpu = spec_of(algorithm), device.type == "cpu"
+    usual, cpu = own_pictures(name, algorithm), device.type == "cpu"
+    spec, optimizer = usual.algorithm, usual.optimizer
     labels = int((source.labels >= 0).sum())
     batch = min(labels, 16 if cpu else 64)
     # A processor does better with more steps than with more pictures a step.
     ratio = min(spec.ratio, 3) if cpu else spec.ratio
-    optimizer = with_recipe(OptimizerConfig(), spec)
-    if choice.pretrained:
+    if choice.pretrained or choice.weights is not None:
         optimizer = replace(optimizer, rate=optimizer.rate / 3)
-    return ExperimentConfig(
-        data=DataConfig(
-            name=name, size=None if choice.side == source.images.shape[1] else choice.side
+    size = None if choice.side == source.images.shape[1] else choice.side
+    return replace(
+        usual,
+        data=replace(usual.data, size=size),
+        model=replace(
+            usual.model,
+            name=choice.model,
+            pretrained=choice.pretrained,
+            weights=choice.weights,
         ),
-        algorithm=spec,
-        model=ModelConfig(name=choice.model, pretrained=choice.pretrained, norm_momentum=0.01),
         optimizer=optimizer,
-        training=Training(
-            steps=LEAST, batch=batch, ratio=max(1, min(ratio, len(source.images) // batch))
+        training=replace(
+            usual.training, batch=batch, ratio=max(1, min(ratio, len(source.images) // batch))
         ),
         baseline=source.test is not None,
     )
-
-
-def with_steps(config: ExperimentConfig, steps: int) -> ExperimentConfig:
-    """The config with so many steps, and with logs, checkpoints and averages that suit them."""
-    log_every = max(1, steps // 100)
-    training = replace(
-        config.training,
-        steps=steps,
-        log_every=log_every,
-        # A multiple, so that a loss that is no number is seen before its state is saved.
-        checkpoint_every=10 * log_every,
-        evaluate_every=10 * log_every,
-        ema=0.99 if steps < 5000 else 0.999,
-    )
-    momentum = 0.01 if steps < 5000 else 0.001
-    return replace(config, training=training, model=replace(config.model, norm_momentum=momentum))
 
 
 def most_steps(config: ExperimentConfig, source: Source) -> int:
@@ -176,14 +144,6 @@ def step_seconds(config: ExperimentConfig, source: Source) -> float:
     tried = Assembly(eager, SemiDataset.of(source))
     clock = [record.seconds for record in tried.trainer.run(until=TRIED + 1) if record.metrics]
     return statistics.median(b - a for a, b in itertools.pairwise(clock))
-
-
-def weights_file(model: str) -> Path:
-    """Where torchvision keeps the pretrained weights of a model."""
-    from torchvision.models import get_model_weights
-
-    url = str(get_model_weights(model).DEFAULT.url)
-    return Path(torch.hub.get_dir()) / "checkpoints" / url.rpartition("/")[2]
 
 
 def glimpse(path: Path) -> Source:

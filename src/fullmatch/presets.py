@@ -24,6 +24,9 @@ LABELS = {  # the label counts of the paper's tables, the first being the defaul
     "digits": (40,),
 }
 MODELS = {"cifar100": "wrn-28-8", "stl10": "wrn-37-2", "imagenet": "resnet50"}
+# TorchSSL mirrors every data set, numbers of houses too; a setting of the paper follows it, though
+# the catalog says what would suit these pictures better.
+MIRRORED = ("svhn", "svhn-noextra")
 DECAY = {"cifar100": 1e-3, "imagenet": 3e-4}
 
 
@@ -33,7 +36,11 @@ def paper(
     """The published setting of a data set: network, weight decay, batch, schedule, steps."""
     spec = spec_of(algorithm)
     return ExperimentConfig(
-        data=DataConfig(name=dataset, labels=labels or LABELS[dataset][0]),
+        data=DataConfig(
+            name=dataset,
+            labels=labels or LABELS[dataset][0],
+            flip=True if dataset in MIRRORED else None,
+        ),
         algorithm=spec,
         model=ModelConfig(name=MODELS.get(dataset, "wrn-28-2")),
         optimizer=with_recipe(OptimizerConfig(weight_decay=DECAY.get(dataset, 5e-4)), spec),
@@ -73,23 +80,38 @@ def default(data: str, labels: int | None, algorithm: str) -> ExperimentConfig:
 
 
 def own_pictures(path: str, algorithm: str) -> ExperimentConfig:
-    """A folder, CSV or NPZ of somebody's own."""
+    """Somebody's own, seen or unseen: `planning` adds what follows from pictures and machine.
+
+    A run from a config file starts here, since a plan would fill in what the file leaves out, such
+    as a size, and the run would not be the one that the file is of.
+    """
     spec = spec_of(algorithm)
-    return ExperimentConfig(
+    config = ExperimentConfig(
         data=DataConfig(name=path),
         algorithm=spec,
-        model=ModelConfig(name="wrn-16-2", norm_momentum=0.01),
+        model=ModelConfig(name="wrn-16-2"),
         optimizer=with_recipe(OptimizerConfig(), spec),
-        training=TrainingConfig(
-            steps=2000,
-            batch=32,
-            ratio=spec.ratio,
-            ema=0.99,
-            evaluate_every=200,
-            log_every=20,
-            checkpoint_every=200,
-        ),
+        training=TrainingConfig(batch=32, ratio=spec.ratio),
     )
+    return with_steps(config, 2000)
+
+
+def with_steps(config: ExperimentConfig, steps: int) -> ExperimentConfig:
+    """The config with so many steps, and with logs, checkpoints and averages that suit them."""
+    log_every = max(1, steps // 100)
+    # Averages over a twentieth of the training: longer ones would still remember its start.
+    window = min(1000, max(10, steps // 20))
+    training = replace(
+        config.training,
+        steps=steps,
+        log_every=log_every,
+        # A multiple, so that a loss that is no number is seen before its state is saved.
+        checkpoint_every=10 * log_every,
+        evaluate_every=10 * log_every,
+        ema=1 - 1 / window,
+    )
+    model = replace(config.model, norm_momentum=1 / window)
+    return replace(config, training=training, model=model)
 
 
 def with_recipe(optimizer: OptimizerConfig, spec: Any) -> OptimizerConfig:

@@ -92,6 +92,24 @@ class RunFolder:
                 f"{self.resume_command}"
             ) from None
 
+    def read_result(self) -> dict[str, Any]:
+        """What a finished run says of itself."""
+        if not self.result.exists():
+            raise UserError(f"{self.path} is not finished; go on with: {self.resume_command}")
+        try:
+            found = json.loads(self.result.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            found = None
+        if not isinstance(found, dict):
+            raise UserError(
+                f"{self.result} is damaged; delete it, then write it anew with: "
+                f"{self.resume_command}"
+            )
+        return found
+
+    def write_result(self, found: dict[str, Any]) -> None:
+        self.write(self.result, json.dumps(found, indent=1) + "\n")
+
     def append(self, record: dict[str, Any]) -> None:
         with self.metrics.open("a", encoding="utf-8") as log:
             log.write(json.dumps(record) + "\n")
@@ -118,7 +136,8 @@ class RunFolder:
 
 
 def taken(path: Path) -> UserError:
-    return UserError(
-        f"{path} exists already, and a run never overwrites another; name a new folder with "
-        f"--out, or continue with: {RunFolder(path).resume_command}"
-    )
+    folder = RunFolder(path)
+    kind = ", and is a file" if path.is_file() else ", and a run never overwrites anything"
+    # Only a run can go on.
+    other = f", or continue with: {folder.resume_command}" if folder.config.is_file() else ""
+    return UserError(f"{path} exists already{kind}; name a new folder with --out{other}")

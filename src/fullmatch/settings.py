@@ -28,6 +28,8 @@ def resolve(
     seed: int | None = None,
     baseline: bool | None = None,
     start: Path | None = None,
+    model: str | None = None,
+    weights: Path | None = None,
     preset: ExperimentConfig | None = None,
     assignments: Iterable[str] = (),
 ) -> ExperimentConfig:
@@ -35,15 +37,19 @@ def resolve(
     flags: dict[str, Any] = {
         "data": {"name": data, "labels": labels},
         "algorithm": {"name": algorithm},
-        "model": {"start": None if start is None else str(start)},
+        "model": {
+            "name": model,
+            "start": None if start is None else str(start),
+            "weights": None if weights is None else str(weights),
+        },
         "training": {"steps": steps},
         "seed": seed,
         "baseline": baseline,
     }
     table = read_toml(file) if file else {}
-    if start is not None:  # its weights fit its own network
+    if start is not None:  # its weights fit its own network, and no others are needed
         same = config_of(RunFolder.existing(start)).model.name
-        table = merged({"model": {"name": same}}, table)
+        table = merged({"model": {"name": same, "pretrained": False}}, table)
     if algorithm is not None:
         table.pop("algorithm", None)  # its fields belong to the algorithm that the file names
     table = merged(merged(table, without_none(flags)), overrides(assignments))

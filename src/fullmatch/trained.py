@@ -1,9 +1,8 @@
 """A finished run, read back: its model, what it says of itself, and its pictures."""
 
-import json
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fullmatch.errors import UserError
 from fullmatch.runfolder import RunFolder
@@ -19,14 +18,7 @@ class TrainedRun:
 
     def __init__(self, path: Path) -> None:
         self.folder = RunFolder.existing(path)
-        if not self.folder.result.exists():
-            raise UserError(f"{path} is not finished; go on with: {self.folder.resume_command}")
-        try:
-            self.result: dict[str, Any] = json.loads(self.folder.result.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            raise UserError(
-                f"{self.folder.result} is damaged; delete it, then: {self.folder.resume_command}"
-            ) from None
+        self.result = self.folder.read_result()
 
     @property
     def temperature(self) -> float | None:

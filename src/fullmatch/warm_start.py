@@ -1,4 +1,4 @@
-"""A network that starts from an earlier run's weights; classes new to it start anew."""
+"""A network that starts from an earlier run, where classes new to it start anew, or from a file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,8 +7,19 @@ import torch
 from torch import Tensor
 
 from fullmatch.classifier import Classifier
+from fullmatch.config import ModelConfig
 from fullmatch.core import Network
 from fullmatch.errors import UserError
+from fullmatch.models.weights import take
+
+
+def started(model: ModelConfig, network: Network, classes: Sequence[str]) -> str:
+    """Copies the weights that the config names; returns a sentence, empty where it names none."""
+    if model.start is not None:
+        return start_from(Path(model.start), network, classes)
+    if model.weights is not None:
+        return take(Path(model.weights), network, model.name, classes)
+    return ""
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from fullmatch.display import ProgressBar, say
 from fullmatch.experiment import Run
 from fullmatch.rollback import guarded
 from fullmatch.runfolder import RunFolder
-from fullmatch.training.health import Watch
+from fullmatch.training.health import Finding
 
 INTERRUPTED = 130  # the exit code of a program stopped by Ctrl-C
 
@@ -29,16 +29,17 @@ def follow(run: Run) -> None:
     for note in (*run.notes, *run.recovery):
         say(note)
     with interrupts(run), ProgressBar(run) as bar:
-        health = Watch(run.dataset.num_classes, steps=run.config.training.steps)
         for record in guarded(run):
             bar.show(record)
-            for finding in health.news({"step": record.step, **record.metrics}):
-                say(f"{finding.words}. Try {finding.knob}.")
+            for finding in run.watch.news({"step": record.step, **record.metrics}):
+                say(finding.sentence())
             if record.paused:
                 bar.stop()
                 print(f"Stopped and saved at step {record.step}. Go on with:")
                 print(f"  {run.folder.resume_command}")
                 raise SystemExit(INTERRUPTED)
+    for finding in run.watch.untold([Finding(**found) for found in run.result["health"]]):
+        say(finding.sentence())
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from cyclopts import App
+from cyclopts import App, CycloptsError
 
 from fullmatch import data
 from fullmatch.commands.label import label
@@ -55,7 +55,7 @@ def test_until_it_is_interrupted(tmp_path: Path) -> None:
     table = tmp_path / "labels.csv"
     assert process.returncode == 0
     assert said.strip() == (
-        f"1 new labels. 7 of 15 pictures are labeled in {table}. Next: fullmatch train {table}"
+        f"1 new label. 7 of 15 pictures are labeled in {table}. Next: fullmatch train {table}"
     )
     assert (data.load(str(table)).labels >= 0).sum() == 7
     assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
@@ -92,7 +92,7 @@ def test_labels_from_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     home = clean_folder(tmp_path / "pets", labels=1, unlabeled=1, size=16)
     (tmp_path / "filled.csv").write_text("path,label\npets/unlabeled/b0.jpg,brick\n")
     typed(home, "--take", tmp_path / "filled.csv")
-    assert "1 labels taken" in capsys.readouterr().out
+    assert "1 label taken" in capsys.readouterr().out
     assert (data.load(str(tmp_path / "labels.csv")).labels >= 0).sum() == 4
 
 
@@ -104,7 +104,7 @@ def test_mistakes(tmp_path: Path) -> None:
     (home / "unlabeled" / "a.png").write_text("no picture")
     with pytest.raises(UserError, match="can be read"):
         typed(home)
-    with pytest.raises(UserError, match="--number is 0"):
+    with pytest.raises(CycloptsError, match="0 is too few, expected 1 or more"):
         typed(home, "-n", "0")
     with pytest.raises(UserError, match="no such folder"):
         typed(tmp_path / "gone")

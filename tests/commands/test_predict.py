@@ -1,6 +1,8 @@
 """`fullmatch predict` as it is typed."""
 
 import csv
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from cyclopts import App
 
 from fullmatch.commands.predict import predict
 from fullmatch.errors import UserError
+from fullmatch.prediction import Prediction, Predictor
 from tests.served import digit_files, digits_run
 
 app = App(result_action="return_value")
@@ -34,6 +37,39 @@ def test_csv_file_in_the_folder_itself(tmp_path: Path, capsys: pytest.CaptureFix
     assert out.read_text() == before
     typed(digits_run(), next(iter(files)), "--csv", out, "--overwrite")
     assert len(out.read_text().splitlines()) == 2
+
+
+def test_an_interrupt_leaves_no_half_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = digit_files(tmp_path / "digits", 2)
+    out = tmp_path / "labels.csv"
+    typed(digits_run(), first, "--csv", out)
+    assert "1 picture" in capsys.readouterr().err
+    before, batch = out.read_text(), Predictor.batch
+
+    def interrupted(self: Predictor, files: list[str]) -> Iterator[Prediction]:
+        yield from batch(self, files)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Predictor, "batch", interrupted)
+    for path, more in ((out, ["--overwrite"]), (tmp_path / "new.csv", [])):
+        with pytest.raises(SystemExit, match="130"):
+            typed(digits_run(), first, second, "--csv", path, *more)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["digits", "labels.csv"]
+    assert out.read_text() == before
+
+
+def test_a_link_and_a_device_stay_what_they_are(tmp_path: Path) -> None:
+    (picture,) = digit_files(tmp_path / "digits", 1)
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    typed(digits_run(), picture, "--csv", tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink() and (tmp_path / "real.csv").is_file()
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    typed(digits_run(), picture, "--csv", tmp_path / "pipe", "--overwrite")
+    assert os.read(reader, 10_000).startswith(b"path,label") and (tmp_path / "pipe").is_fifo()
+    os.close(reader)
 
 
 def test_rows_alone_go_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cyclopts import App
+from cyclopts import App, CycloptsError
 
 from fullmatch import data
 from fullmatch.commands.suggest import suggest
@@ -74,14 +74,20 @@ def test_a_benchmark_has_no_files_but_positions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(["-n", "0"], "--number is 0"), (["--out", "file/below"], "cannot write to file/below")],
+    [
+        (["-n", "0"], "0 is too few, expected 1 or more"),
+        (["-n", "-3"], "-3 is too few"),
+        (["-n", "1.5"], "'1.5' is no whole number"),
+        (["--out", "file"], "file is a file; name a folder with --out"),
+        (["--out", "file/below"], "cannot write to file/below"),
+    ],
 )
 def test_mistakes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=message):
+    with pytest.raises((UserError, CycloptsError), match=message):
         typed(pets_run(), *words)
 
 

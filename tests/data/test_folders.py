@@ -38,6 +38,10 @@ def test_labeled_unlabeled_and_test(pets: Path) -> None:
     assert source.test is not None and source.test_labels is not None
     assert len(source.test) == 2 and source.test_labels.tolist() == [0, 1]
     assert source.notes == ()
+    assert isinstance(source.test, TensorStore)
+    assert source.test.paths == tuple(
+        str(pets / "test" / name / "0.png") for name in source.classes
+    )
     data = SemiDataset.of(source)
     assert data.labeled.tolist() == list(range(6)) and len(data.unlabeled) == 11
 
@@ -98,8 +102,8 @@ def test_clutter_is_passed_over(pets: Path, draw_picture: Draw) -> None:
     assert source.classes == ("cat", "dog") and len(source.images) == 12
     strange, loose, loose_test, other = source.notes
     assert strange.endswith("none of labeled, unlabeled, test: ['unlabled']")
-    assert loose.startswith("1 pictures directly in") and "pets/labeled" in loose
-    assert loose_test.startswith("1 pictures directly in") and "pets/test" in loose_test
+    assert loose.startswith("1 picture directly in") and "pets/labeled" in loose
+    assert loose_test.startswith("1 picture directly in") and "pets/test" in loose_test
     assert other.endswith(".heic (2), no extension (1)")
 
 
@@ -171,7 +175,7 @@ def test_unreadable_unlabeled_pictures_are_counted_and_left_out(
     assert source.images.read(torch.arange(2, 102 - bad)).unique().tolist() == [200]
     assert any(note.startswith("WARNING") for note in source.notes) == (bad > 5)
     if bad:
-        assert f"{bad} unreadable unlabeled pictures left out: " in source.notes[0]
+        assert f"{bad} unreadable unlabeled picture{'s' * (bad > 1)} left out: " in source.notes[0]
         assert "000.png" in source.notes[0] and "\n" not in source.notes[0]
     assert bad != 50 or "and 47 more" in source.notes[0]
 
@@ -188,7 +192,7 @@ def test_unreadable_test_pictures_are_left_out(pets: Path, draw_picture: Draw) -
     source = load(str(pets))
     assert source.test is not None and source.test_labels is not None
     assert len(source.test) == 2 and source.test_labels.tolist() == [0, 1]
-    assert "1 unreadable test pictures left out" in source.notes[0]
+    assert "1 unreadable test picture left out" in source.notes[0]
 
 
 def test_unreadable_labeled_pictures_stop_with_the_list(pets: Path) -> None:
@@ -199,7 +203,7 @@ def test_unreadable_labeled_pictures_stop_with_the_list(pets: Path) -> None:
 
 def test_broken_link_among_the_labeled_stops(pets: Path) -> None:
     (pets / "labeled/cat/9.png").symlink_to("nowhere.png")
-    refused(pets, "1 labeled pictures cannot be read: .*9.png")
+    refused(pets, "1 labeled picture cannot be read: .*9.png")
 
 
 def test_no_pictures(tmp_path: Path) -> None:

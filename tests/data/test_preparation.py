@@ -84,5 +84,6 @@ def test_the_user_decides_on_mirrors() -> None:
 
 def test_benchmarks_are_left_alone() -> None:
     own = replace(dataset([0] * 9 + [1], ("0", "1")), benchmark=True)
-    assert prepared(own) is own
+    assert prepared(own) is own and own.appearance.flip
+    assert not prepared(own, flip=False).appearance.flip  # unless a setting says so
     assert len(prepared(replace(own, benchmark=False)).labeled) == 18

@@ -65,6 +65,12 @@ def test_impossible_draws(count: int, seed: int, message: str) -> None:
         draw(ten_each(), count, seed, 4, "toy")
 
 
+def test_a_class_with_too_few_is_named() -> None:
+    labels = torch.tensor([0, 0, 0, 1])
+    with pytest.raises(UserError, match="class 'dog' of toy has 1 labeled images, 2 are needed"):
+        draw(labels, 4, 0, 2, "toy", classes=("cat", "dog"))
+
+
 def test_file_round_trip(tmp_path: Path) -> None:
     split = draw(ten_each(), 8, 3, 4, "toy")
     split.save(tmp_path / "split.json")

@@ -27,7 +27,8 @@ def test_tensor_store() -> None:
     store = TensorStore(images)
     assert len(store) == 2 and store.shape == (3, 4, 5)
     assert store.read(torch.tensor([1, 0, 1])).equal(images[[1, 0, 1]])
-    assert store.to("cpu").images.equal(images)
+    assert store.to("cpu").images.equal(images) and store.paths == ()
+    assert TensorStore(images, ["a.png", "b.png"]).to("cpu").paths == ("a.png", "b.png")
 
 
 @pytest.mark.parametrize("images", [torch.zeros(2, 3, 4, 5), torch.zeros(2, 3, 4).byte()])
@@ -42,6 +43,7 @@ def test_file_store_reads_in_the_order_asked_for(files: FileStore) -> None:
     assert batch.shape == (3, 3, 8, 6) and batch.dtype == torch.uint8
     assert [tuple(image[:, 3, 3].tolist()) for image in batch] == [COLORS[i] for i in (2, 0, 2)]
     assert files.load().images.equal(files.read(torch.arange(3)))
+    assert files.load().paths == files.paths
     assert files.read(torch.tensor([], dtype=torch.int64)).shape == (0, 3, 8, 6)
 
 

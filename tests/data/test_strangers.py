@@ -1,13 +1,17 @@
 """Foreign pictures are found, and ordinary ones are left in peace."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
 from fullmatch import data
+from fullmatch.data.check import examine
+from fullmatch.data.looks import foreign_share
 from fullmatch.data.strangers import look, strangers
-from tests.own_pictures import COLORS, picture, stranger
+from tests.own_pictures import COLORS, clean_folder, picture, save, stranger
 
 
 def features(images: list[Image.Image]) -> np.ndarray:
@@ -35,3 +39,17 @@ def test_too_few_to_say_anything() -> None:
     labeled = features([picture("brick", seed) for seed in range(9)])
     assert not strangers(labeled, features([stranger(0)])).any()
     assert strangers(labeled, np.empty((0, 8))).shape == (0,)
+
+
+def test_a_run_counts_those_that_check_names(tmp_path: Path) -> None:
+    folder = clean_folder(tmp_path / "own")  # 36 unlabeled pictures
+    assert foreign_share(data.SemiDataset.of(data.load(str(folder)))) == 0
+    for seed in range(12):
+        save(stranger(seed), folder / "unlabeled" / f"odd{seed}.png")
+    (named,) = [remark.files for remark in examine(folder).remarks if remark.kind == "strangers"]
+    assert foreign_share(data.SemiDataset.of(data.load(str(folder)))) == len(named) / 48 == 0.25
+
+
+def test_without_unlabeled_pictures_none_is_foreign(tmp_path: Path) -> None:
+    source = data.load(str(clean_folder(tmp_path / "own", unlabeled=0)))
+    assert foreign_share(data.SemiDataset.of(source)) == 0

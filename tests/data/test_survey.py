@@ -6,6 +6,7 @@ import pytest
 
 from fullmatch import data
 from fullmatch.data.survey import survey
+from fullmatch.errors import UserError
 from tests.own_pictures import picture, save
 
 LAYOUTS = {
@@ -38,3 +39,14 @@ def test_csv_agrees_with_loading(tmp_path: Path) -> None:
     assert [label for _, label in found.labeled] == list(loaded.classes)
     assert len(found.unlabeled) == 2 and len(found.test) == 1
     assert found.disputed == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [("", "list.csv has no rows; add lines of path,label"), ("0.png,a,test", "rows to train on")],
+)
+def test_a_csv_with_nothing_to_learn_from(tmp_path: Path, rows: str, words: str) -> None:
+    (tmp_path / "list.csv").write_text(f"path,label,split\n{rows}\n")
+    with pytest.raises(UserError, match=words) as error:
+        survey(tmp_path / "list.csv")
+    assert "labeled/<class>" not in str(error.value)

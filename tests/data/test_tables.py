@@ -58,7 +58,7 @@ def test_same_line_twice_counts_once(folder: Path) -> None:
         ("a.png,cat\nb.png,dog\n", "first line must name the columns path and label"),
         ("path;label\na.png;cat\n", "separated by commas.*'path;label'"),
         ("", "first line must name"),
-        ("path,label\n", "lists no pictures"),
+        ("path,label\n", "has no rows"),
         ("path,label\na.png,x\nb.png,y\na.png,y\n", "line 4: a.png is labeled 'x' and 'y'"),
         ("path,label\na.png,x\n,y\n", "line 3: no path"),
         ("path,label\na.png,x\nb.png,x\nc.png,\n", "only the class 'x'"),
@@ -67,7 +67,7 @@ def test_same_line_twice_counts_once(folder: Path) -> None:
         ("path,label,split\na.png,,test\n", "needs a label"),
         ("path,label,split\na.png,x,test\na.png,x,train\n", "both in the test"),
         ("path,label,split\na.png,x,\nb.png,y,\nc.png,z,test\n", "class 'z' that no labeled"),
-        ("path,label\na.png,x\nnowhere.png,y\n", "1 labeled pictures cannot be read: .*nowhere"),
+        ("path,label\na.png,x\nnowhere.png,y\n", "1 labeled picture cannot be read: .*nowhere"),
         ('path,label\n"a.png,x\n', "not a CSV file"),
         (b"path,label\n\xff\xfe.png,x\n", "not written in UTF-8"),
     ],
@@ -81,7 +81,7 @@ def test_refused(folder: Path, text: str | bytes, message: str) -> None:
 def test_missing_unlabeled_file_is_left_out(folder: Path) -> None:
     source = read(folder, "path,label\na.png,x\nb.png,y\nc.png,\nnowhere.png,\n")
     assert source.labels.tolist() == [0, 1, -1]
-    assert "1 unreadable unlabeled pictures left out" in source.notes[0]
+    assert "1 unreadable unlabeled picture left out" in source.notes[0]
 
 
 def test_a_folder_called_like_a_table(tmp_path: Path) -> None:

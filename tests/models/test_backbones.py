@@ -4,6 +4,7 @@ import builtins
 from typing import Any
 
 import pytest
+import timm
 import torch
 from torchvision import models
 
@@ -82,6 +83,26 @@ def test_timm_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builtins, "__import__", without_timm)
     with pytest.raises(UserError, match=r"pip install 'fullmatch\[timm\]'"):
         network("timm:resnet10t", 3, (3, 32, 32))
+
+
+def test_timm_networks_of_every_make() -> None:
+    for name in ("test_resnet", "test_convnext", "mobilenetv3_small_050"):
+        model = network(f"timm:{name}", 3, (3, 32, 32)).eval()
+        assert model(torch.zeros(1, 3, 32, 32)).logits.shape == (1, 3)
+    with pytest.raises(UserError, match="timm has no model 'resnet81d'; did you mean 'resnet"):
+        network("timm:resnet81d", 3, (3, 32, 32))
+
+
+@pytest.mark.parametrize("name", ["resnet18", "timm:resnet10t"])
+def test_without_internet_a_file_is_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(*_: Any, **__: Any) -> None:
+        raise OSError("no route to host")
+
+    for function in ("get_model", "create_model"):
+        module: Any = models if function == "get_model" else timm
+        monkeypatch.setattr(module, function, unreachable)
+    with pytest.raises(UserError, match=rf"no route to host.*--model {name} --weights FILE"):
+        network(name, 3, (3, 32, 32), pretrained=True)
 
 
 def test_listed_names_can_be_built() -> None:

@@ -1,12 +1,15 @@
 """`fullmatch report` as a user calls it."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from cyclopts import App
 
-from fullmatch.commands.report import report
+from fullmatch.commands.report import report, report_beside
+from fullmatch.data import load
 from fullmatch.errors import UserError
+from fullmatch.report.runs import read_run
 from tests.report.reading import read
 from tests.report.written import write_run
 
@@ -29,7 +32,26 @@ def test_own_pictures(pets_run: Path, tmp_path: Path) -> None:
     call(pets_run, "--out", tmp_path / "pets.html")
     found = read((tmp_path / "pets.html").read_text(encoding="utf-8"))
     assert "dög 2" in found.text and len(found.named("img")) >= 6
+    titles = {span["title"] for span in found.named("span") if "title" in span}
+    assert titles == {f"test/{name}/bild ä {n}.png" for name in ("cat", "dög 2") for n in range(3)}
+    assert "bild ä 1.png" in found.text
     assert not (pets_run / "report.html").exists()
+
+
+def test_at_the_end_of_a_training(
+    pets_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "a run"
+    shutil.copytree(pets_run, run)
+    source = load(read_run(run).config["data"]["name"])
+    report_beside(run, source)
+    assert capsys.readouterr().out == f"See how it went: {run / 'report.html'}\n"
+    (run / "report.html").unlink()
+    (run / "report.html").mkdir()  # nothing can be written there
+    report_beside(run, source)
+    said = capsys.readouterr().out
+    assert said.startswith("No page about this run (") and said.count("\n") == 1
+    assert f"try: fullmatch report '{run}'" in said
 
 
 def test_several_runs(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from fullmatch.report.gallery import SIDE, Pictures, data_address, gallery
+from fullmatch.report.gallery import LONG, SIDE, Pictures, data_address, gallery, in_short
 from fullmatch.report.runs import read_run
 from tests.report.written import ODD, write_run
 
@@ -35,8 +35,15 @@ def test_every_picture_says_what_it_is(tmp_path: Path) -> None:
         asked.append(at)
         return Image.new("L", (8, 8))
 
-    markup = gallery(Pictures(image, lambda at: f"<{at}>.png"), [11, 0], found, ODD)
+    markup = gallery(Pictures(image, lambda at: f"test/<b>/<{at}>.png"), [11, 0], found, ODD)
     assert asked == [11, 0] and markup.count("<img") == 2
     assert "<script>" not in markup and "&lt;11&gt;.png" in markup
     assert 'alt="&lt;11&gt;.png: it is ähre 麦; the model said &lt;script&gt;' in markup
+    assert 'title="test/&lt;b&gt;/&lt;11&gt;.png">&lt;11&gt;.png</span>' in markup
     assert markup.count('class="wrong"') == 1 and "99\u00a0% sure" in markup
+
+
+def test_long_names_keep_their_ends() -> None:
+    assert in_short("number 12") == "number 12" and in_short("x" * LONG) == "x" * LONG
+    short = in_short("scan_from_the_second_box_0802.png")
+    assert short == "scan_fr…box_0802.png" and len(short) == LONG

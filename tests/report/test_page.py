@@ -50,15 +50,25 @@ def test_what_is_shown(tmp_path: Path, facts: Any, there: set[str], away: set[st
 
 
 def test_nothing_a_user_wrote_becomes_markup(tmp_path: Path) -> None:
-    path = write_run(
-        tmp_path / "<b>run</b>", classes=ODD, health=["<i>ill</i>"], data="<u>pets</u>"
-    )
+    ill = {"words": "<i>ill</i>", "knob": "<i>pill</i>"}
+    path = write_run(tmp_path / "<b>run</b>", classes=ODD, health=[ill], data="<u>pets</u>")
     text = page.report(read_run(path), BLANK)
     found = read(text)
     assert not {"b", "i", "u", "note"} & {name for name, _ in found.tags}
     assert "<script>alert(1)</script>" in found.text and "<i>ill</i>" in found.text
     assert "a <note>" in found.text and '$x_1$ & "quoted"' in found.text
     read(page.comparison([read_run(path), read_run(path)]))
+
+
+def test_classes_by_their_held_out_labels(tmp_path: Path) -> None:
+    honest = {"accuracy": 0.5, "interval": [0.2, 0.8], "per_class": dict.fromkeys(ODD, 0.5)}
+    honest["per_class"] |= {ODD[1]: None, ODD[2]: 0.25}
+    path = write_run(tmp_path / "run", classes=ODD, test=False, evaluated=False, honest=honest)
+    text = read(page.report(read_run(path))).text
+    table = text[text.index("Held-out labels right") :]
+    assert [table.index(name) for name in (ODD[2], ODD[0], ODD[1])] == sorted(
+        table.index(name) for name in ODD
+    )
 
 
 def test_why_there_are_no_pictures(tmp_path: Path) -> None:

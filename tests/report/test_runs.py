@@ -41,7 +41,9 @@ def test_reliability_gives_the_calibration_error_of_the_result(digits_run: Path)
 
 def test_own_pictures_are_no_benchmark(pets_run: Path) -> None:
     run = read_run(pets_run)
-    assert not run.benchmark and run.scores and not run.label_counts
+    assert not run.benchmark and run.scores and run.label_counts == {0: 3, 1: 3}
+    # The only true labels it could be judged by are those that it learned from.
+    assert len(run.metric("loss").values) and not len(run.judged("loss").values)
     assert run.classes == ["cat", "dög 2"]
 
 

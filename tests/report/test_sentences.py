@@ -65,10 +65,10 @@ def test_numbers_chosen_on_the_test_are_marked(run: Any) -> None:
 
 
 def test_health_findings(run: Any) -> None:
-    findings = [{"words": "nothing is <selected>", "knob": "--set a.b=1"}, "plain words"]
-    said = sentences.health(run(health=findings))
-    assert "nothing is &lt;selected&gt; Try: <code>--set a.b=1</code>" in said
-    assert "<li>plain words</li>" in said
+    knob = "more labels, or a lower rate (--set optimizer.rate=0.01), or <both>"
+    said = sentences.health(run(health=[{"kind": "k", "words": "none is <used>", "knob": knob}]))
+    assert "<li>None is &lt;used&gt;. Try more labels, or a lower rate (" in said
+    assert "(<code>--set optimizer.rate=0.01</code>), or &lt;both&gt;.</li>" in said
     assert not sentences.health(run("well"))
 
 
@@ -92,6 +92,12 @@ def test_next_steps_of_own_pictures(run: Any) -> None:
     assert "test/CLASS/" in said and "suggest" in said
     assert "my run&#x27; -n 20" in said  # quoted for the shell, then for HTML
     assert "weakest" not in said
+
+
+def test_next_steps_after_an_estimate(run: Any) -> None:
+    honest = {"accuracy": 0.8, "interval": [0.7, 0.9], "gain": {}}
+    said = sentences.next_steps(run(evaluated=False, test=False, honest=honest))
+    assert "Measure it better" in said and "Find out" not in said
 
 
 def test_next_steps_of_an_unfinished_run(run: Any) -> None:

@@ -74,6 +74,17 @@ def test_each_finding_is_told_once() -> None:
     assert kinds(watch.news({"step": STEPS, "loss": float("nan")})) == ["not a number"]
 
 
+def test_what_stands_at_the_end_and_was_not_told() -> None:
+    watch = Watch(2, steps=STEPS, largest_prior=0.9, foreign=0.5)
+    lines = log(largest_class_share=0.9)
+    told = [finding for record in lines for finding in watch.news(record)]
+    assert kinds(told) == ["foreign pictures"]  # and uneven labels explain the rest
+    standing = watch.standing(lines, accuracy=0.3)
+    assert kinds(standing) == ["foreign pictures", "over-confidence"]
+    assert kinds(watch.untold(standing)) == ["over-confidence"]
+    assert watch.untold(standing) == []
+
+
 def test_share_of_the_largest_class() -> None:
     probs = torch.eye(3)[[0, 0, 1, 2]]
     label = probs.argmax(dim=1)

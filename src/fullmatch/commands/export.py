@@ -26,6 +26,7 @@ def export(
     overwrite
         Replace the file if it exists.
     """
+    from fullmatch.errors import many
     from fullmatch.export import export as exported
     from fullmatch.trained import TrainedRun
 
@@ -35,8 +36,8 @@ def export(
     print(f"Written to {target}: images, uint8 (batch, {channels}, {height}, {width}) -> ", end="")
     print(f"probabilities, float32 (batch, {len(trained.classifier.classes)}).")
     print(
-        f"Largest difference from PyTorch on {found.images} pictures: {found.difference:.1e}. "
-        "Class names are in the file's metadata."
+        f"Largest difference from PyTorch on {many(found.images, 'picture')}: "
+        f"{found.difference:.1e}. Class names are in the file's metadata."
     )
     if trained.uncalibrated:
         print(f"Its {trained.uncalibrated}.")

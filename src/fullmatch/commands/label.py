@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from fullmatch.errors import UserError
+from fullmatch.commands.parameters import Count
+from fullmatch.errors import UserError, many
 
 if TYPE_CHECKING:
     from fullmatch.labeling.labels import Labels
@@ -16,7 +17,7 @@ def label(
     data: Path,
     *,
     run: Path | None = None,
-    number: Annotated[int, Parameter(name=["--number", "-n"])] = 50,
+    number: Annotated[Count, Parameter(name=["--number", "-n"])] = 50,
     port: int = 0,
     out: Path | None = None,
     take: Path | None = None,
@@ -48,14 +49,12 @@ def label(
     from fullmatch.suggestion import typical, unsure
     from fullmatch.trained import TrainedRun
 
-    if number < 1:
-        raise UserError(f"--number is {number}, expected 1 or more")
     data = data.expanduser()
     labels = Labels(table_of(data, out), pictures_of(data))
     for note in labels.notes:
         print(f"- {note}")
     if take is not None:
-        print(f"{labels.take(take)} labels taken from {take}. {outcome(labels)}")
+        print(f"{many(labels.take(take), 'label')} taken from {take}. {outcome(labels)}")
         return
     names = labels.unlabeled()
     if not names:
@@ -69,7 +68,7 @@ def label(
     if not found:
         raise UserError(f"none of the unlabeled pictures of {data} can be read; check the files")
     server = server_of(Queue(labels, found), port)
-    print(f"Label {len(found)} pictures at {server.address}")
+    print(f"Label {many(found, 'picture')} at {server.address}")
     print(f"Labels go to {labels.table}. Stop with Ctrl-C.", flush=True)
     if open_:
         import webbrowser
@@ -78,7 +77,7 @@ def label(
     try:
         server.serve_forever()
     except KeyboardInterrupt:
-        print(f"\n{server.queue.labeled()} new labels. {outcome(labels, run)}")
+        print(f"\n{many(server.queue.labeled(), 'new label')}. {outcome(labels, run)}")
     finally:
         server.server_close()
 

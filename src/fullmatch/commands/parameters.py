@@ -13,5 +13,12 @@ def whole(_: Any, tokens: Any) -> int:
         raise ValueError(f"{tokens[0].value!r} is no whole number") from None
 
 
+def above_nothing(_: Any, tokens: Any) -> int:
+    if (found := whole(_, tokens)) < 1:
+        raise ValueError(f"{found} is too few, expected 1 or more")
+    return found
+
+
 Settings = Annotated[list[str] | None, Parameter(name="--set", negative=())]
 Whole = Annotated[int | None, Parameter(converter=whole)]
+Count = Annotated[int, Parameter(converter=above_nothing)]

@@ -2,8 +2,12 @@
 
 import io
 import itertools
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 
 def predict(
@@ -22,13 +26,13 @@ def predict(
     pictures
         Pictures, folders of them, or quoted patterns such as 'photos/**/*.jpg'.
     csv
-        Where to write the rows. [default: the terminal]
+        Where to write the rows; the file appears when all are there. [default: the terminal]
     unsure
         Confidence below which a row is flagged as unsure.
     overwrite
         Replace the CSV file if it exists.
     """
-    from fullmatch.errors import UserError
+    from fullmatch.errors import UserError, many
     from fullmatch.prediction import Predictor, picture_paths, write_csv
     from fullmatch.trained import TrainedRun
 
@@ -52,15 +56,30 @@ def predict(
         flags = write_csv(rows, sys.stdout)
     else:
         try:
-            with csv.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+            with written_aside(csv) as file:
                 flags = write_csv(rows, file)
         except OSError as error:
             raise UserError(f"cannot write {csv}: {error.strerror or error}") from None
     counts = "".join(f", {n} {flag}" for flag, n in sorted(flags.items()) if flag)
     # Beside the rows, not among them.
-    print(f"{flags.total()} pictures{counts}.", file=sys.stderr)
+    print(f"{many(flags.total(), 'picture')}{counts}.", file=sys.stderr)
     for note in predictor.notes:
         print(note, file=sys.stderr)
+
+
+@contextmanager
+def written_aside(csv: Path) -> Iterator[IO[str]]:
+    """A file that gets its name when it is whole: whoever interrupts finds nothing, or the old."""
+    target = csv.resolve()  # where a link leads to
+    device = target.exists() and not target.is_file()  # no file to be replaced
+    aside = target if device else target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with aside.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+            yield file
+        aside.replace(target)
+    finally:
+        if not device:
+            aside.unlink(missing_ok=True)
 
 
 def same(path: str, other: Path | None) -> bool:

@@ -5,19 +5,28 @@ from pathlib import Path
 
 def resume(run: Path) -> None:
     """Continue a run that was stopped or killed; the end is the same, bit for bit on a CPU."""
+    from fullmatch.commands.report import report_beside
+    from fullmatch.comparison import FOLDER
+    from fullmatch.data import DATASETS
     from fullmatch.display import show_result
     from fullmatch.experiment import resume as resumed
-    from fullmatch.honest import honest
+    from fullmatch.honest import honest, pending
     from fullmatch.runfolder import RunFolder
     from fullmatch.settings import config_of
     from fullmatch.watch import follow, follow_baseline
 
     folder = RunFolder.existing(run)
-    if folder.result.exists():
-        print(f"{run} is finished already.")
-    else:
+    config = config_of(folder)
+    baseline = config.baseline
+    if not folder.result.exists():
         follow(resumed(folder))
-    if config_of(folder).baseline:
+    elif pending(folder.read_result()):
+        print(f"The model of {run} is finished; how good it is, is still to be found out.")
+    elif not baseline or RunFolder(folder.path / FOLDER).result.exists():
+        print(f"{run} is finished already.")
+    if baseline:
         follow_baseline(folder)
     honest(folder)
     show_result(folder)
+    if config.data.name not in DATASETS:
+        report_beside(folder.path)

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from fullmatch.commands.parameters import Settings, Whole
+from fullmatch.commands.parameters import Count, Settings, Whole
 
 
 def rounds(
     data: str = "digits",
     *,
-    rounds: int = 3,
+    rounds: Count = 3,
     labels: Whole = None,
     steps: Whole = None,
     seed: Whole = None,
@@ -38,12 +38,9 @@ def rounds(
     """
     from fullmatch import settings
     from fullmatch.display import show_rounds
-    from fullmatch.errors import UserError
     from fullmatch.rounds import rounds as run_rounds
     from fullmatch.watch import follow
 
-    if rounds < 1:
-        raise UserError(f"--rounds is {rounds}, expected 1 or more")
     chosen = settings.resolve(
         data=data,
         algorithm="ups_offline",

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from fullmatch.errors import UserError
+from fullmatch.commands.parameters import Count
+from fullmatch.errors import UserError, many
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def suggest(
     run: Path,
     *,
-    number: Annotated[int, Parameter(name=["--number", "-n"])] = 20,
+    number: Annotated[Count, Parameter(name=["--number", "-n"])] = 20,
     out: Path | None = None,
     indices: Annotated[bool, Parameter(negative=())] = False,
     overwrite: Annotated[bool, Parameter(negative=())] = False,
@@ -46,10 +47,10 @@ def suggest(
     from fullmatch.suggestion import LOOKED_AT, unsure
     from fullmatch.trained import TrainedRun
 
-    if number < 1:
-        raise UserError(f"--number is {number}, expected 1 or more")
     trained = TrainedRun(run)
     folder = out or run / "suggestions"
+    if folder.is_file():
+        raise UserError(f"{folder} is a file; name a folder with --out, several files go there")
     target = folder / "suggestions.csv"
     if target.exists() and not overwrite:
         raise UserError(f"{target} exists already; name another --out, or add --overwrite")
@@ -72,7 +73,7 @@ def suggest(
     if not found:
         raise UserError(f"none of the unlabeled pictures of {data} can be read; check the files")
 
-    title = f"{len(found)} pictures to label next"
+    title = f"{many(found, 'picture')} to label next"
     texts = {
         "suggestions.csv": sheet.table(found, None if indices else folder),
         "contact-sheet.html": sheet.contact_sheet(title, found, opened=opened),

@@ -12,6 +12,8 @@ def train(
     data: str | None = None,
     *,
     algorithm: str | None = None,
+    model: str | None = None,
+    weights: Path | None = None,
     labels: Whole = None,
     steps: Whole = None,
     seed: Whole = None,
@@ -31,6 +33,10 @@ def train(
         labeled/CLASS/* and unlabeled/*, a CSV with path,label, or an NPZ. [default: digits]
     algorithm
         See: fullmatch list algorithms. [default: fullmatch]
+    model
+        See: fullmatch list models. [default: what suits the data and this machine]
+    weights
+        A file to start from, safetensors or a PyTorch state dict, for the network of --model.
     labels
         How many labels of a benchmark to use; the rest are hidden.
     steps
@@ -51,6 +57,7 @@ def train(
         How long your own pictures may take, all told. [default: 10]
     """
     from fullmatch import settings
+    from fullmatch.commands.report import report_beside
     from fullmatch.data import DATASETS
     from fullmatch.display import say, show_result
     from fullmatch.errors import UserError
@@ -62,12 +69,20 @@ def train(
 
     if minutes is not None and (data is None or data in DATASETS or config is not None):
         raise UserError("--minutes plans a run on your own pictures; use --steps here")
-    preset = None
+    if minutes is not None and steps is not None:
+        raise UserError("--minutes and --steps both say how long to train; give one of them")
+    preset, notes = None, tuple[str, ...]()
     if data is not None and config is None and data not in DATASETS and Path(data).exists():
-        found = plan(glimpse(Path(data)), data, algorithm=algorithm or "fullmatch", minutes=minutes)
-        for note in found.notes:
-            say(note)
-        preset = found.config
+        found = plan(
+            glimpse(Path(data)),
+            data,
+            algorithm=algorithm or "fullmatch",
+            minutes=minutes,
+            steps=steps,
+            model=model,
+            weights=weights,
+        )
+        preset, notes = found.config, found.notes
     chosen = settings.resolve(
         file=config,
         data=data,
@@ -77,13 +92,19 @@ def train(
         seed=seed,
         baseline=baseline,
         start=from_,
+        model=model,
+        weights=weights,
         preset=preset,
         assignments=set_ or (),
     )
     name = f"{Path(chosen.data.name).resolve().stem}-{settings.display_name(chosen.algorithm)}"
     run = start(chosen, RunFolder.planned(name, out))
+    for note in notes:  # only now, since whoever made a mistake would look for it among them
+        say(note)
     follow(run)
     if chosen.baseline:
         follow_baseline(run.folder)
     honest(run.folder)
     show_result(run.folder)
+    if not run.dataset.benchmark:
+        report_beside(run.folder.path, run.dataset)

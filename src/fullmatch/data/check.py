@@ -16,10 +16,10 @@ from fullmatch.data.remarks import (
     Remark,
     Remarks,
     label_remarks,
-    many,
     unreadable_remarks,
 )
 from fullmatch.data.survey import survey
+from fullmatch.errors import many
 
 
 @dataclass(frozen=True)

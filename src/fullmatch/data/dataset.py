@@ -55,6 +55,13 @@ class SemiDataset(Source):
         counts = torch.bincount(self.labels[self.labeled], minlength=self.num_classes)
         return tuple((counts.double() / counts.sum()).tolist())
 
+    @property
+    def label_counts(self) -> list[int]:
+        """Labels of each class; a picture that is repeated to even them out counts once."""
+        labels = self.labels[torch.unique(self.labeled)]
+        counts: list[int] = torch.bincount(labels, minlength=self.num_classes).tolist()
+        return counts
+
 
 def measured_appearance(images: ImageStore, *, flip: bool = True) -> Appearance:
     """Mean and deviation of up to 10,000 evenly spread images; crops reach an eighth beyond."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from fullmatch.data.dataset import Source, class_order
 from fullmatch.data.listing import Listing
 from fullmatch.data.pictures import EXTENSIONS
-from fullmatch.errors import UserError
+from fullmatch.errors import UserError, many
 
 LABELED = frozenset(("labeled", "labelled"))
 UNLABELED = frozenset(("unlabeled", "unlabelled", "_unlabeled", "_unlabelled"))
@@ -57,10 +57,14 @@ def from_folder(folder: Path, *, size: int | None = None) -> Source:
     for place in (home, test):
         files = [path for path in place.iterdir() if path.is_file()] if place else []
         if loose := sum(_is_picture(path.name) for path in files):
-            listing.notes.append(f"{loose} pictures directly in {place} have no class: left out")
+            listing.notes.append(
+                f"{many(loose, 'picture')} directly in {place} without a class: left out"
+            )
     if left_out:
         kinds = ", ".join(f"{kind} ({count})" for kind, count in left_out.most_common(5))
-        listing.notes.append(f"{left_out.total()} files left out, no pictures by name: {kinds}")
+        listing.notes.append(
+            f"{many(left_out.total(), 'file')} left out, no pictures by name: {kinds}"
+        )
     return listing.source(folder.resolve().name or "pictures", size)
 
 

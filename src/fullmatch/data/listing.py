@@ -11,7 +11,7 @@ from torch import Tensor
 from fullmatch.data import pictures
 from fullmatch.data.dataset import Source, class_order, measured_appearance
 from fullmatch.data.stores import FileStore, ImageStore, TensorStore
-from fullmatch.errors import UserError
+from fullmatch.errors import UserError, many
 
 SIDES = (32, 64, 96, 128, 160, 192, 224)
 RESIDENT_BYTES = 4 * 2**30  # decoded pictures are kept in memory up to here, else read as needed
@@ -40,8 +40,8 @@ class Listing:
         known = len(self.labeled)
         if bad := [path for path, ok in zip(paths, readable[:known], strict=False) if not ok]:
             raise UserError(
-                f"{len(bad)} labeled pictures cannot be read: {_some(bad)}; "
-                "mend them or take them out"
+                f"{many(bad, 'labeled picture')} cannot be read: {_some(bad)}; "
+                "mend or remove what is damaged"
             )
         self._report("unlabeled", self.unlabeled, readable[known:])
         kept = sum(readable) - known
@@ -86,7 +86,8 @@ class Listing:
                 "check what these files are"
             )
         loud = f"WARNING, {share:.0%} of them: " if share > LOUD else ""
-        self.notes.append(f"{loud}{len(bad)} unreadable {kind} pictures left out: {_some(bad)}")
+        left_out = many(bad, f"unreadable {kind} picture")
+        self.notes.append(f"{loud}{left_out} left out: {_some(bad)}")
 
 
 def _form(paths: Sequence[str]) -> tuple[int, int]:
@@ -107,7 +108,8 @@ def _store(paths: Sequence[str], side: int, channels: int) -> tuple[ImageStore, 
         return FileStore(list(compress(paths, readable)), (side, side), channels), readable
     pixels = torch.empty((len(paths), channels, side, side), dtype=torch.uint8)
     readable = files.readable(pixels)
-    return TensorStore(pixels if all(readable) else pixels[torch.tensor(readable)]), readable
+    kept = pixels if all(readable) else pixels[torch.tensor(readable)]
+    return TensorStore(kept, list(compress(paths, readable))), readable
 
 
 def _codes(pictures: Sequence[tuple[str, str]], classes: tuple[str, ...]) -> Tensor:

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from fullmatch.data import pictures
-from fullmatch.data.dataset import Source
+from fullmatch.data.dataset import SemiDataset, Source
 from fullmatch.data.duplicates import miniature, perceptual_hash
 from fullmatch.data.stores import ImageStore
-from fullmatch.data.strangers import look
+from fullmatch.data.strangers import look, strangers
 
 SIDE = 32  # of the copy that features are taken from
+SAMPLED = 2000  # pictures of a kind that the share of strangers is judged by
 Told = Callable[[int], object]  # called after each picture with how many there are, for a bar
 
 
@@ -74,6 +75,25 @@ def digests_of(store: ImageStore) -> list[bytes]:
         part = store.read(index).cpu().numpy()
         found += [hashlib.blake2b(pixels.tobytes(), digest_size=16).digest() for pixels in part]
     return found
+
+
+def foreign_share(dataset: SemiDataset) -> float:
+    """Share of the unlabeled pictures that `check` would call unlike the labeled ones."""
+    labeled = torch.unique(dataset.labeled)
+    others = dataset.unlabeled[~torch.isin(dataset.unlabeled, labeled)]
+    if not len(others):
+        return 0.0
+    known, asked = (_features_of_some(dataset.images, part) for part in (labeled, others))
+    return float(strangers(known, asked).mean())
+
+
+def _features_of_some(store: ImageStore, positions: torch.Tensor) -> NDArray[np.float32]:
+    """Of at most `SAMPLED` pictures, spread evenly."""
+    count = min(len(positions), SAMPLED)
+    index = torch.linspace(0, len(positions) - 1, count, dtype=torch.float64).round().long()
+    parts = (store.read(part).cpu().numpy() for part in torch.split(positions[index], 100))
+    small = (pictures.fit(_image(one), (SIDE, SIDE), 3) for part in parts for one in part)
+    return np.stack([look(pixels) for pixels in small])
 
 
 def _of_file(path: str) -> Look:

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from fullmatch.data.dataset import class_order
 from fullmatch.data.duplicates import exact_groups, near_groups
 from fullmatch.data.listing import LOUD, TOO_MANY
 from fullmatch.data.looks import Looks
 from fullmatch.data.strangers import strangers
+from fullmatch.errors import many
 
 FEW = 4  # labels of a class below which little can be promised
 UNEVEN = 2.0  # how many times more pictures the largest class may have before it is remarked on
@@ -153,10 +153,6 @@ def label_remarks(classes: Counter[str], test: Counter[str], unlabeled: int) -> 
         words = "no unlabeled pictures"
         remarks.append(Remark("unlabeled", words, "only the labeled ones are learned from"))
     return remarks
-
-
-def many(things: Sequence[Any] | Counter[str], one: str, more: str | None = None) -> str:
-    return f"{len(things):,} {one if len(things) == 1 else more or one + 's'}"
 
 
 def some(names: Sequence[str]) -> str:

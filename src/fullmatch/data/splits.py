@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,14 @@ class Split:
             )
 
 
-def draw(labels: Tensor, count: int, seed: int, num_classes: int, name: str) -> Split:
+def draw(
+    labels: Tensor,
+    count: int,
+    seed: int,
+    num_classes: int,
+    name: str,
+    classes: Sequence[str] | None = None,
+) -> Split:
     """Draws `count` labels, equally many per class, uniformly and without replacement.
 
     What does not divide evenly goes to classes chosen by the seed. A larger draw by the same
@@ -87,9 +95,10 @@ def draw(labels: Tensor, count: int, seed: int, num_classes: int, name: str) -> 
     for label in range(num_classes):
         members = order[shuffled == label]
         if len(members) < wanted[label]:
+            known = classes[label] if classes else label
             raise UserError(
-                f"class {label} of {name} has {len(members)} labeled images, {wanted[label]} are "
-                f"needed for {count} labels; ask for fewer labels"
+                f"class {known!r} of {name} has {len(members)} labeled images, {wanted[label]} "
+                f"are needed for {count} labels; ask for fewer labels"
             )
         drawn.append(members[: wanted[label]])
     positions = np.sort(np.concatenate(drawn))

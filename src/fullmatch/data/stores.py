@@ -24,15 +24,15 @@ class ImageStore(Protocol):
 
 
 class TensorStore:
-    """Images held in memory, on any device."""
+    """Images held in memory, on any device; `paths` are the files they came from, if any."""
 
-    def __init__(self, images: Tensor) -> None:
+    def __init__(self, images: Tensor, paths: Sequence[str] = ()) -> None:
         if images.dtype != torch.uint8 or images.ndim != 4:
             raise ValueError(
                 f"images: expected uint8 of shape (N, C, H, W), "
                 f"got {images.dtype} of shape {tuple(images.shape)}"
             )
-        self.images = images
+        self.images, self.paths = images, tuple(paths)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -46,7 +46,7 @@ class TensorStore:
         return self.images.index_select(0, index.to(self.images.device))
 
     def to(self, device: torch.device | str) -> "TensorStore":
-        return TensorStore(self.images.to(device))
+        return TensorStore(self.images.to(device), self.paths)
 
 
 class FileStore:
@@ -80,7 +80,7 @@ class FileStore:
 
     def load(self) -> TensorStore:
         """All images decoded into memory."""
-        return TensorStore(self.read(torch.arange(len(self))))
+        return TensorStore(self.read(torch.arange(len(self))), self.paths)
 
     def _decode(self, positions: Sequence[int], into: np.ndarray[Any, Any] | None) -> list[bool]:
         channels, *size = self.shape

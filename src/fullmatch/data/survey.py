@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fullmatch.data.folders import LABELED, UNLABELED, picture_files
 from fullmatch.data.listing import Listing
-from fullmatch.data.tables import _located, _rows
+from fullmatch.data.tables import _located, _rows, no_rows
 from fullmatch.errors import UserError
 
 
@@ -30,9 +30,10 @@ def survey(path: Path) -> Survey:
     """The pictures of a folder or a CSV, told apart as training tells them apart."""
     found = _of_folder(path) if path.is_dir() else _of_csv(path)
     if not found.labeled and not found.unlabeled:
-        raise UserError(
-            f"no pictures in {path}; expected labeled/<class>/*.jpg and unlabeled/*.jpg"
+        wanted = (
+            "labeled/<class>/*.jpg and unlabeled/*.jpg" if path.is_dir() else "rows to train on"
         )
+        raise UserError(f"no pictures in {path}; expected {wanted}")
     return found
 
 
@@ -76,6 +77,8 @@ def _of_csv(path: Path) -> Survey:
             seen[file] = entry
         elif seen[file] != entry:
             found.disputed.append(file)
+    if not seen:
+        raise no_rows(path)
     for file, (label, part) in seen.items():
         if part == "test":
             found.test.append((file, label))

@@ -36,12 +36,16 @@ def from_csv(path: Path, *, size: int | None = None) -> Source:
             )
         entries[file] = (before[0] or label, entry[1])
     if not entries:
-        raise UserError(f"{path} lists no pictures; add lines of path,label below the header")
+        raise no_rows(path)
     return Listing(
         labeled=[(file, label) for file, (label, test) in entries.items() if label and not test],
         unlabeled=[file for file, (label, _) in entries.items() if not label],
         test=[(file, label) for file, (label, test) in entries.items() if test],
     ).source(path.stem, size)
+
+
+def no_rows(path: Path) -> UserError:
+    return UserError(f"{path} has no rows; add lines of path,label below its header")
 
 
 def _rows(path: Path) -> list[tuple[int, str, str, str]]:

@@ -83,8 +83,8 @@ def loss(run: Run) -> Drawing | None:
 def use_of_unlabeled(run: Run) -> Drawing | None:
     lines = [
         Line("used", run.metric("selected"), 0),
-        Line("pseudo-labels right", run.metric("pseudo_label_accuracy"), 1),
-        Line("negatives right", run.metric("negative_accuracy"), 2),
+        Line("pseudo-labels right", run.judged("pseudo_label_accuracy"), 1),
+        Line("negatives right", run.judged("negative_accuracy"), 2),
     ]
     return over_steps("Use of the unlabeled images", "share", lines, share=True)
 
@@ -121,7 +121,7 @@ def overlaid(names: Sequence[str], runs: Sequence[Run]) -> list[Drawing]:
         over_steps(
             "Pseudo-labels that are right",
             "share",
-            lines([run.metric("pseudo_label_accuracy") for run in runs]),
+            lines([run.judged("pseudo_label_accuracy") for run in runs]),
             share=True,
         ),
     ]

@@ -11,6 +11,7 @@ from fullmatch.report.markup import Markup, tag
 from fullmatch.report.runs import Predictions
 from fullmatch.report.tables import PERCENT
 
+LONG = 20  # letters of a file name, two lines on a phone
 SIDE = 96  # pixels; enough to recognise a picture, and a page of them stays small
 
 
@@ -19,7 +20,7 @@ class Pictures:
     """The test pictures by position; whoever can read them hands them in."""
 
     image: Callable[[int], Image.Image]
-    name: Callable[[int], str]
+    name: Callable[[int], str]  # its file, with the folders from the data on, or its number
 
 
 def gallery(
@@ -29,7 +30,8 @@ def gallery(
     for at in chosen:
         true, predicted = classes[found.labels[at]], classes[found.predicted[at]]
         sure = f"{100 * found.confidence[at]:.0f}{PERCENT}"
-        name = pictures.name(at)
+        file = pictures.name(at)
+        name = file.rpartition("/")[2]
         image = tag(
             "img",
             src=data_address(pictures.image(at)),
@@ -39,10 +41,15 @@ def gallery(
         words = [
             tag("span", said, class_=None if found.right[at] else "wrong"),
             tag("span", f"{sure} sure"),
-            tag("span", name, class_="name", title=name),
+            tag("span", in_short(name), class_="name", title=file),
         ]
         cards.append(tag("li", image, *words))
     return tag("ul", *cards, class_="gallery")
+
+
+def in_short(name: str) -> str:
+    """Files of one folder often begin alike, so the end of a long name stays."""
+    return name if len(name) <= LONG else f"{name[:7]}…{name[8 - LONG :]}"
 
 
 def data_address(image: Image.Image) -> str:

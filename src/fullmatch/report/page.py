@@ -22,7 +22,7 @@ def report(run: Run, pictures: Pictures | None = None, missing: str = "") -> str
         ("next", "What to do next", sentences.next_steps(run)),
         ("curves", "Training", shown([figures.accuracy(run), figures.loss(run)], "curve")),
         ("unlabeled", "The unlabeled images", unlabeled(run)),
-        *(on_the_test(run, pictures, missing) if run.scores else ()),
+        *(on_the_test(run, pictures, missing) if run.scores else on_held_out(run)),
         ("settings", "Settings", settings(run)),
     ]
     labels = run.result.get("labels") or run.config["data"].get("labels")
@@ -42,10 +42,10 @@ def unlabeled(run: Run) -> Markup:
     if not drawn:
         return drawn
     words = (
-        "An unlabeled image is used once the model is sure enough of it to give it a pseudo-label. "
-        "Where the true labels are known, the share of right ones is shown; it is never learned "
-        "from."
+        "An unlabeled image is used once the model is sure enough of it to give it a pseudo-label."
     )
+    if len(run.judged("pseudo_label_accuracy").values):
+        words += " The true labels are known here: how many are right is shown, never learned from."
     if len(run.metric("k").values):
         words += " Every class beyond the k likeliest is ruled out for an image (a negative label)."
     return join([tag("p", words), drawn])
@@ -71,6 +71,12 @@ def on_the_test(run: Run, pictures: Pictures | None, missing: str) -> list[Secti
     if pictures is not None:
         content = galleries(run, pictures)
     return [*sections, ("pictures", "Pictures", content)]
+
+
+def on_held_out(run: Run) -> list[Section]:
+    """Without test images: the classes, as far as held-out labels tell."""
+    shares = (run.result.get("honest") or {}).get("per_class")
+    return [("classes", "Classes", tables.held_out(run, shares))] if shares else []
 
 
 def calibration(found: Predictions, error: float) -> Markup:

@@ -139,6 +139,10 @@ class Run:
         """A logged metric; without points when it was never logged."""
         return curve((r["step"], r[name]) for r in self.records if name in r)
 
+    def judged(self, name: str) -> Curve:
+        """A metric that needs true labels: of own pictures only those it learned from have them."""
+        return self.metric(name) if self.benchmark else curve(())
+
     def accuracy(self, who: str) -> Curve:
         """Test accuracy of student or teacher while training."""
         seen = (r for r in self.records if who in r.get("evaluation", {}))
@@ -158,13 +162,15 @@ def read_run(path: Path) -> Run:
         )
     beside = path / "labels-only"
     split = load(path / "split.json", read_json) or {}
+    result = load(path / "result.json", read_json) or {}
+    by_class = dict(enumerate(result.get("labels_by_class", ())))
     run = Run(
         path=path,
         config=load(path / "config.toml", lambda p: tomllib.loads(p.read_text(encoding="utf-8"))),
         records=tuple(load(path / "metrics.jsonl", read_log) or ()),
-        result=load(path / "result.json", read_json) or {},
+        result=result,
         predictions=load(path / "predictions.safetensors", read_predictions),
-        label_counts=Counter(split.get("targets", ())),
+        label_counts=Counter(by_class or split.get("targets", ())),
         labels_only=read_run(beside) if (beside / "config.toml").is_file() else None,
     )
     if not {"data", "algorithm", "training"} <= run.config.keys():

@@ -1,5 +1,6 @@
 """What a report says in words: how good the model is, what went wrong, and what to do next."""
 
+import re
 import shlex
 from typing import Any
 
@@ -84,25 +85,35 @@ def health(run: Run) -> Markup:
     findings = run.result.get("health") or []
     if not findings:
         return Markup("")
-    items = []
-    for finding in findings:
-        words, knob = finding, None
-        if isinstance(finding, dict):
-            words, knob = finding.get("words", ""), finding.get("knob")
-        items.append(tag("li", words, *([" Try: ", tag("code", knob)] if knob else [])))
-    return tag("ul", *items, class_="warn")
+    items = [
+        tag("li", f"{capital(found['words'])}. Try ", *with_flags(found["knob"]), ".")
+        for found in findings
+    ]
+    return join([tag("h3", "Noticed in training"), tag("ul", *items, class_="warn")])
+
+
+def capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def with_flags(words: str) -> list[object]:
+    """Plain words, with what is typed as it is typed."""
+    parts = re.split(r"(--\w+ [^\s,)]+)", words)
+    return [tag("code", part) if at % 2 else part for at, part in enumerate(parts)]
 
 
 def next_steps(run: Run) -> Markup:
     """Advice with the commands that follow it."""
     folder = shlex.quote(str(run.path))
     steps: list[tuple[str, str | None]] = []
+    estimated = run.result.get("honest") or {}
     if not run.finished:
         steps.append(("Finish the training:", f"fullmatch resume {folder}"))
     elif not run.scores:
         steps.append(
             (
-                "Find out how good it is: put pictures it has never seen into test/CLASS/, then:",
+                f"{'Measure it better' if 'accuracy' in estimated else 'Find out how good it is'}: "
+                "put pictures it has never seen into test/CLASS/, then:",
                 f"fullmatch evaluate {folder}",
             )
         )
@@ -118,7 +129,8 @@ def next_steps(run: Run) -> Markup:
         steps.append(
             (f"Do not trust its confidence as it is: it is off by {error} on average.", None)
         )
-    if run.finished and run.labels_only is None and run.algorithm != "supervised":
+    compared = run.labels_only is not None or "gain" in estimated
+    if run.finished and not compared and run.algorithm != "supervised":
         config = shlex.quote(str(run.path / "config.toml"))
         command = f"fullmatch train --config {config} --baseline"
         steps.append(("Find out whether the unlabeled images help:", command))

@@ -69,6 +69,15 @@ def by_class(run: Run) -> Markup:
     return folded("Classes, the weakest first", headings + ["Labels"] * counted, rows)
 
 
+def held_out(run: Run, shares: dict[str, float | None]) -> Markup:
+    """Every class, by its labels that were held out; the weakest first."""
+    rows = [
+        [run.classes[code], percent(share), run.label_counts[code]]
+        for code, share in weakest_first([shares.get(name) for name in run.classes])
+    ]
+    return folded("Classes, the weakest first", ["Class", "Held-out labels right", "Labels"], rows)
+
+
 def weakest_first(shares: Sequence[float | None]) -> list[tuple[int, float | None]]:
     """Codes of the classes with their accuracies; those without test images come last."""
     return sorted(enumerate(shares), key=lambda pair: 2.0 if pair[1] is None else pair[1])

@@ -39,15 +39,11 @@ def record(
     (`dirty`: with changes that were not committed). Without either the code counts as unknown.
     """
     run = RunFolder.existing(folder)
-    if not run.result.exists():
-        raise UserError(f"{folder} is not finished; go on with: {run.resume_command}")
+    result = run.read_result()
     try:
-        result = json.loads(run.result.read_text(encoding="utf-8"))
         records = run.records()
     except ValueError:
-        raise UserError(
-            f"{folder} has a damaged result.json or metrics.jsonl; train it again"
-        ) from None
+        raise UserError(f"{folder} has a damaged metrics.jsonl; train it again") from None
     config = read_toml(run.config)
     config["data"].pop("root", None)  # where one machine keeps its files
     code: dict[str, Any] = {"commit": commit, "dirty": None, "code": None}

@@ -21,6 +21,9 @@ class Finding:
     words: str  # what was seen, and what it means
     knob: str  # what to try
 
+    def sentence(self) -> str:
+        return f"{self.words}. Try {self.knob}."
+
 
 def assess(
     records: Records,
@@ -63,9 +66,9 @@ def strange(foreign: float) -> Finding | None:
         return None
     return Finding(
         "foreign pictures",
-        f"{foreign:.0%} of the unlabeled pictures look unlike the labeled ones: what is learned "
-        "from them may be wrong",
-        "take out pictures that belong to no class (fullmatch check lists them), or label some",
+        f"{100 * foreign:.0f} % of the unlabeled pictures look unlike the labeled ones: what is "
+        "learned from them may be wrong",
+        "taking out what belongs to no class (fullmatch check lists it), or labeling some of it",
     )
 
 
@@ -75,7 +78,7 @@ def nothing_used(records: Records) -> Finding | None:
         return None
     return Finding(
         "nothing selected",
-        f"only {used:.1%} of the unlabeled pictures are in use: the model is sure of none of them",
+        f"only {100 * used:.1f} % of the unlabeled pictures are in use: the model is sure of none",
         "a lower threshold (--set algorithm.threshold=0.8), one that adapts "
         "(--algorithm full-freematch), more steps, or more labels",
     )
@@ -88,7 +91,7 @@ def collapsed(records: Records, prior: float) -> Finding | None:
         return None
     return Finding(
         "one class takes all",
-        f"{share:.0%} of the pseudo-labels in use are of one class: it swallows the others",
+        f"{100 * share:.0f} % of the pseudo-labels in use are of one class: it swallows the others",
         "thresholds by class (--algorithm fullflex), a lower rate "
         "(--set optimizer.rate=0.01), or more labels of the other classes",
     )
@@ -103,8 +106,8 @@ def overconfident(records: Records, accuracy: float | None) -> Finding | None:
         return None
     return Finding(
         "over-confidence",
-        f"{used:.0%} of the unlabeled pictures are in use, but only {right:.0%} of held-out ones "
-        "are right: it learns from its own mistakes",
+        f"{100 * used:.0f} % of the unlabeled pictures are in use, but only {100 * right:.0f} % of "
+        "held-out ones are right: it learns from its own mistakes",
         "a higher threshold (--set algorithm.threshold=0.98), a smaller weight "
         "(--set algorithm.coefficient=0.5), or more labels",
     )
@@ -117,19 +120,38 @@ def recent(records: Records, metric: str) -> float | None:
 
 
 class Watch:
-    """Tells each kind of finding once, while a run goes on."""
+    """Tells each kind of finding once while a run goes on, and what stands at its end."""
 
-    def __init__(self, num_classes: int, *, steps: int, largest_prior: float | None = None) -> None:
-        self.num_classes, self.steps, self.largest_prior = num_classes, steps, largest_prior
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        steps: int,
+        largest_prior: float | None = None,
+        foreign: float = 0.0,
+    ) -> None:
+        self.num_classes, self.steps = num_classes, steps
+        self.largest_prior, self.foreign = largest_prior, foreign
         self.records: list[Mapping[str, Any]] = []
         self.told: dict[str, Finding] = {}
 
     def news(self, record: Mapping[str, Any]) -> list[Finding]:
         """What this line of the log adds to what was told."""
         self.records = [*self.records[-WINDOW:], record]
-        found = assess(
-            self.records, self.num_classes, steps=self.steps, largest_prior=self.largest_prior
-        )
-        new = [finding for finding in found if finding.kind not in self.told]
+        return self.untold(self.standing(self.records))
+
+    def untold(self, findings: Sequence[Finding]) -> list[Finding]:
+        new = [finding for finding in findings if finding.kind not in self.told]
         self.told |= {finding.kind: finding for finding in new}
         return new
+
+    def standing(self, records: Records, accuracy: float | None = None) -> list[Finding]:
+        """What holds at the end of these lines of the log, told or not."""
+        return assess(
+            records,
+            self.num_classes,
+            steps=self.steps,
+            largest_prior=self.largest_prior,
+            accuracy=accuracy,
+            foreign=self.foreign,
+        )

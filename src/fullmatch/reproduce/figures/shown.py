@@ -1,6 +1,5 @@
 """A run as figures see it: its name, its curves, and, where they need more, its model and data."""
 
-import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -53,7 +52,7 @@ class Shown:
             return str(self.entry["device"])
         if not self.folder.result.exists():
             return "an unknown device"
-        return str(json.loads(self.folder.result.read_text(encoding="utf-8"))["device"])
+        return str(self.folder.read_result()["device"])
 
     def predictions(self) -> tuple["Tensor", "Tensor"]:
         """Probabilities and true classes of the test images."""
@@ -78,7 +77,7 @@ class Shown:
     def classes(self) -> tuple[str, ...]:
         if self.entry:
             return tuple(self.entry["classes"])
-        result = json.loads(self.needed(self.folder.result).read_text(encoding="utf-8"))
+        result = self.folder.read_result()
         return tuple(result["classes"])
 
     def needed(self, path: Path) -> Path:
