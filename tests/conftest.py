@@ -1,6 +1,7 @@
 """What holds for all tests: one thread, no GPU tests without a GPU, nothing written by accident."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,8 @@ import torch
 
 def pytest_configure() -> None:
     torch.set_num_threads(1)
+    # A suite started in the background ignores interrupts, and so would processes it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
