@@ -10,7 +10,6 @@ newest line counts) and writes docs/results/engine.md from it.
 import argparse
 import json
 import multiprocessing
-import os
 import tempfile
 import traceback
 from datetime import date
@@ -168,7 +167,6 @@ def main() -> None:
     if not options.again:
         wanted = [name for name in wanted if (name, device) not in known()]
     RESULTS.mkdir(parents=True, exist_ok=True)
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "2")  # many compile at the same time
     for first in range(0, len(wanted), options.processes):
         names = wanted[first : first + options.processes]
         found = wave([(name, cases()[name]) for name in names])
