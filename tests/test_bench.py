@@ -63,3 +63,8 @@ def test_traffic_counts_each_operand_and_result_once() -> None:
     with Traffic() as traffic:
         torch.nn.functional.conv2d(image, weight, padding=1) + 1
     assert traffic.bytes == 4 * (3 * 16 + 2 * 3 * 9 + 2 * 16)
+
+
+def test_a_batch_that_shrinks_is_said() -> None:
+    config = resolve(data="digits", assignments=(*SMALL, "training.batch=50"))
+    assert "40 labeled images are fewer than a batch of 50" in bench(config, steps=1)["how"]

@@ -80,3 +80,26 @@ def test_arrays_and_missing_folders(tmp_path: Path, checked: Checked) -> None:
 def test_words() -> None:
     assert duration(42) == "40 seconds" and duration(600) == "10 minutes"
     assert counted({str(k): k + 1 for k in range(20)}) == "fewest 1 (0), most 20 (19)"
+
+
+def test_ready_with_the_command_as_it_must_be_typed(tmp_path: Path, checked: Checked) -> None:
+    home = clean_folder(tmp_path / "my pets")
+    said = checked(str(home), "--minutes", "0.5")
+    assert f"Ready: fullmatch train '{home}' --minutes 0.5   (about" in said
+
+
+def test_a_place_that_is_not_there_is_said_before_reading(
+    tmp_path: Path, checked: Checked, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = clean_folder(tmp_path / "own")
+    with pytest.raises(UserError, match="there is no folder"):
+        checked(str(home), "--out", str(tmp_path / "gone" / "found.json"))
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(("labels", "said"), [(1, "cannot be estimated"), (2, "held out in turn")])
+def test_what_accuracy_will_be_measured_on(
+    labels: int, said: str, tmp_path: Path, checked: Checked
+) -> None:
+    clean_folder(tmp_path / "own", labels=labels)
+    assert said in checked(str(tmp_path / "own"))

@@ -25,6 +25,7 @@ from fullmatch.config import (
     read_toml,
 )
 from fullmatch.errors import UserError
+from fullmatch.settings import resolve
 
 
 def config(**changes: object) -> ExperimentConfig:
@@ -93,7 +94,7 @@ def test_odd_values_there_and_back(tmp_path: Path) -> None:
         ({"training": {"log_every": 0}}, "training.log_every is 0, expected 1 or more"),
         ({"training": {"ema": 1.5}}, "training.ema is 1.5, expected 0 to 1"),
         ({"seed": -1}, "seed is -1, expected 0 to"),
-        ({"optimizer": {"rate": math.nan}}, "optimizer.rate is nan, expected 0 or more"),
+        ({"optimizer": {"rate": math.nan}}, "optimizer.rate is nan, expected a finite number"),
     ],
 )
 def test_mistakes_name_their_place(table: dict[str, object], words: str) -> None:
@@ -205,3 +206,10 @@ def test_fingerprint_changes_with_anything() -> None:
         ExperimentConfig(algorithm=FixMatch(threshold=0.9500001)),
     ]
     assert len({fingerprint(config_table(one, name_of)) for one in ones}) == len(ones)
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "-inf"])
+@pytest.mark.parametrize("where", ["optimizer.rate", "algorithm.full.alpha"])
+def test_numbers_are_finite(where: str, value: str) -> None:
+    with pytest.raises(UserError, match=rf"{where} is -?(inf|nan), expected a finite number"):
+        resolve(assignments=[f"{where}={value}"])

@@ -124,3 +124,13 @@ def test_listings(capsys: pytest.CaptureFixture[str]) -> None:
     display.list_models()
     found = capsys.readouterr().out
     assert "wrn-28-2" in found and "<any torchvision classifier>" in found
+
+
+def test_no_unlabeled_images_are_not_praised(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gain = {"gain": 0.074, "interval": [0.0482, 0.0998], "verdict": "helped", "images": 500}
+    display.show_result(result(tmp_path, labels_only=gain, unlabeled=40))
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the labels, as unlabeled too" in said and "The unlabeled images" not in said
+    assert "no unlabeled images; learning from the labeled ones as if they were helped" in said

@@ -233,3 +233,14 @@ def test_pictures_of_another_shape(digits: Any) -> None:
     fitted = FullMatchClassifier(**DIGITS).fit(pixels.reshape(-1, 8, 8), few)
     with pytest.raises(ValueError, match=r"expected pictures of \(1, 8, 8\) as in training"):
         fitted.predict(np.zeros((2, 9, 9)))
+
+
+def test_one_setting_needs_no_tuple() -> None:
+    x, y = np.zeros((4, 8, 8), np.uint8), [0, 1, 0, 1]
+    with pytest.raises(ValueError, match="unknown setting 'optimzer'"):
+        FullMatchClassifier(settings="optimzer.rate=1").fit(x, y)
+
+
+def test_one_class_is_named_plainly() -> None:
+    with pytest.raises(ValueError, match=r"got only one class, 7$"):
+        FullMatchClassifier().fit(np.zeros((4, 8, 8), np.uint8), np.full(4, 7))

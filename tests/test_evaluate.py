@@ -54,3 +54,10 @@ def test_data_that_does_not_fit(folder: RunFolder, tmp_path: Path) -> None:
         evaluated(folder, str(arrays(tmp_path / "large.npz", side=9)))
     with pytest.raises(UserError, match="no test images"):
         evaluated(folder, str(arrays(tmp_path / "untested.npz", test=False)))
+
+
+def test_a_stopped_run_says_how_to_go_on(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run = start(resolve(assignments=TINY), RunFolder.planned("x", out))
+    with pytest.raises(UserError, match=f"is not finished; go on with: fullmatch resume {out}"):
+        evaluated(run.folder)

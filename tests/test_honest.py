@@ -59,3 +59,12 @@ def test_a_test_answers_better(tmp_path: Path, own: Source) -> None:
     folder = trained(tested, tmp_path / "run")
     assert honest(folder, tested) is None
     assert "honest" not in json.loads(folder.result.read_text())
+
+
+def test_lines_where_no_bar_can_be_drawn(
+    tmp_path: Path, own: Source, capsys: pytest.CaptureFixture[str]
+) -> None:
+    honest(trained(own, tmp_path / "run"), own)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("estimate ")]
+    assert [line.split()[1] for line in lines] == ["1/5", "2/5", "3/5", "4/5"]
+    assert all(line.endswith(" s left") for line in lines)

@@ -1,6 +1,8 @@
 """Pictures of every layout and labels of every kind mean what their owner meant."""
 
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,3 +100,25 @@ def test_labels_that_are_none(y: list[object], message: str) -> None:
 def test_paths_are_told_from_pixels() -> None:
     assert are_paths(["a.png", Path("b.png")]) and are_paths(np.array(["a.png"]))
     assert not are_paths([[1, 2], [3, 4]]) and not are_paths(np.zeros(3)) and not are_paths([])
+
+
+@pytest.mark.parametrize(("shape", "words"), [(8, "got 8"), ((8.0, 8.0), "got .8.0, 8.0.")])
+def test_image_shape_that_is_none(shape: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=f"image_shape: expected whole numbers .*{words}"):
+        laid_out(np.zeros((2, 64)), shape)
+
+
+@pytest.mark.parametrize("asked", [(16,), 16, (0, 1, 2)])
+def test_pixel_range_that_is_none(asked: Any) -> None:
+    with pytest.raises(ValueError, match=r"pixel_range: expected \(low, high\), got"):
+        pixel_range(np.zeros((2, 8, 8)), asked)
+
+
+def test_pixels_of_another_range_are_said() -> None:
+    with pytest.warns(UserWarning, match="the largest pixel is 1.01; say what they are"):
+        assert pixel_range(np.full((1, 8, 8), 1.01), None) == (0, 255)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pixel_range(np.full((1, 8, 8), 16.0), (0, 16))
+        pixel_range(np.full((1, 8, 8), 200), None)
+        pixel_range(np.zeros((1, 8, 8), np.uint8), None)

@@ -51,7 +51,7 @@ def test_small_pictures_keep_their_size() -> None:
 
 
 def test_stays_within_the_minutes() -> None:
-    for minutes in (1, 10, 30):
+    for minutes in (2, 10, 30):
         found = planned(source(labels=20 * minutes), 0.05, minutes=minutes)
         assert found.seconds <= 60 * minutes
         assert found.config.training.steps <= planning.MOST
@@ -160,3 +160,22 @@ def test_a_step_is_timed_without_leaving_anything(
     config = planned(source(16, labels=4), 0.1).config
     assert 0 < step_seconds(config, source(16, labels=4)) < 60
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_estimate_is_timed_as_it_is_trained() -> None:
+    """Its models take a hundred steps at least, so a short plan is not three times as quick."""
+    few = planned(source(labels=20), 0.013, minutes=0.3)
+    steps = few.config.training.steps
+    assert planning.LEAST < steps < planning.SHORTER * planning.LEAST
+    parts = 2 * planning.FOLDS
+    assert few.seconds == pytest.approx(0.013 * (1.1 * steps + 1.2 * parts * planning.LEAST))
+    assert few.seconds <= 18 < few.seconds + 0.02
+    single = planned(source(labels=2), 0.01, minutes=0.3)  # nothing can be held out
+    assert single.seconds == pytest.approx(0.01 * 1.1 * single.config.training.steps)
+
+
+def test_says_how_long_the_least_takes() -> None:
+    said = planned(source(labels=20), 0.1, minutes=0.3).notes[-1]
+    assert "100 are taken at least, in about 2.2 min; 1500" in said
+    said = planned(source(labels=20), 0.01, minutes=0.3).notes[-1]
+    assert "at least" not in said and "give --minutes" in said

@@ -15,9 +15,9 @@ SETTINGS = [word for setting in (*TINY, *AWKWARD) for word in ("--set", setting)
 def test_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "rounds"
     main(["rounds", "digits", "--rounds", "1", "--out", str(out), *SETTINGS])
-    first = (out / "round-01" / "choice.safetensors").stat()
+    first = (out / "round-01" / "choice.safetensors").stat().st_mtime_ns
     main(["rounds", "digits", "--rounds", "2", "--out", str(out), *SETTINGS])
-    assert (out / "round-01" / "choice.safetensors").stat() == first
+    assert (out / "round-01" / "choice.safetensors").stat().st_mtime_ns == first
     choice = load_file(out / "round-01" / "choice.safetensors")
     assert choice["negative"].shape == (1297, 10)
     second = json.loads((out / "round-02" / "result.json").read_text())
@@ -43,3 +43,41 @@ def test_no_rounds(rounds: str, words: str, capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit, match="2"):
         main(["rounds", "digits", "--rounds", rounds])
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--steps", "3"], "round-01 has other settings"),
+        (["--seed", "1"], "round-01 has other settings"),
+        (["--set", "algorithm.name=fixmatch"], "rounds are of ups_offline alone"),
+        (["--out", "{out}/round-01"], "is a run itself"),
+    ],
+)
+def test_other_rounds_are_not_taken_for_these(
+    more: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "rounds"
+    asked = ["rounds", "digits", "--rounds", "1"]
+    tiny = ["--set", "training.batch=6", "--set", "training.ratio=2"]
+    main([*asked, "--steps", "2", "--out", str(out), *tiny])
+    more = [word.format(out=out) for word in more]
+    if "--out" not in more:
+        more += ["--out", str(out)]
+    if "--steps" not in more:
+        more += ["--steps", "2"]
+    with pytest.raises(SystemExit, match="2"):
+        main([*asked, *tiny, *more])
+    assert words in capsys.readouterr().err
+
+
+def test_an_interrupt_names_the_command_that_does_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(run: object) -> None:
+        raise SystemExit(130)
+
+    monkeypatch.setattr("fullmatch.watch.follow", stop)
+    with pytest.raises(SystemExit, match="130"):
+        main(["rounds", "digits", "--out", str(tmp_path / "rounds"), *SETTINGS])
+    assert "give the same command again" in capsys.readouterr().out

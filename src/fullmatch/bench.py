@@ -53,7 +53,7 @@ def bench(
             "algorithm": display_name(config.algorithm),
             "model": config.model.name,
             "device": device_name(run.device),
-            "how": run.notes[-1],
+            "how": "; ".join(run.notes),  # batches that had to shrink among them
             "steps_per_second": 1 / step,
             "spread": (max(times) - min(times)) / step,
             "milliseconds": {"step": 1e3 * step, **stages(run, watch)},

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
+from fullmatch.paired import subject
 from fullmatch.settings import display_name
 from fullmatch.trained import TrainedRun
 
@@ -85,8 +86,9 @@ def quality(run: TrainedRun) -> Iterator[str]:
         low, high = (f"{100 * bound:+.1f}" for bound in found["interval"])
         yield ""
         yield (
-            f"The unlabeled pictures {found['verdict']}: {100 * found['gain']:+.1f} points over "
-            f"the same network on the labels alone (95 % interval {low} to {high})."
+            f"{subject(run.result, 'pictures')} {found['verdict']}: "
+            f"{100 * found['gain']:+.1f} points over the same network on the labels alone "
+            f"(95 % interval {low} to {high})."
         )
 
 

@@ -30,8 +30,10 @@ def sentences(found: Check, name: str, plan: Plan | None) -> Iterator[str]:
     if found.test:
         tests = sum(found.test.values())
         yield f"test       {tests:,} pictures, shown to the model once, after training"
-    else:
+    elif max(found.classes.values(), default=0) > 1:
         yield "test       none: accuracy is estimated on labeled pictures held out in turn"
+    else:
+        yield "test       none, and no class has two labels: accuracy cannot be estimated"
     if found.sizes:
         (w, h), (width, height) = found.sizes["smallest"], found.sizes["largest"]
         kind = "grey" if found.channels == 1 else "colour"

@@ -95,6 +95,7 @@ RANGES = {
     "optimizer.rate": (0, math.inf),
     "optimizer.momentum": (0, 1),
     "optimizer.weight_decay": (0, math.inf),
+    "optimizer.cosine": (0, 1),
     "optimizer.clip": (0, math.inf),
     "training.steps": (1, math.inf),
     "training.batch": (1, math.inf),
@@ -172,6 +173,8 @@ def scalar(value: Any, to: Any, where: str) -> Any:
     if to is int and isinstance(value, bool):
         raise UserError(f"{where} is {value!r}, expected {words[to]}")
     found = expected(value, to, words[to], where)
+    if to is float and not math.isfinite(found):
+        raise UserError(f"{where} is {found}, expected a finite number")
     return str(found) if to is str else found
 
 

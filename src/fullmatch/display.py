@@ -107,6 +107,8 @@ class Listing:
 
 def show_result(folder: RunFolder) -> None:
     """Accuracies with their intervals, how they were chosen, and what was written."""
+    from fullmatch.paired import subject
+
     result = folder.read_result()
     if "teacher" in result:
         name = escape(result["data"])
@@ -119,7 +121,8 @@ def show_result(folder: RunFolder) -> None:
             alone = baseline.read_result()["teacher"]
             table.add_row("the labels only", percent(alone["last"]), interval(alone["interval"]))
         ours = result["teacher"]
-        unlabeled = "labels and unlabeled images"
+        none = result.get("unlabeled") == result["labels"]
+        unlabeled = "the labels, as unlabeled too" if none else "labels and unlabeled images"
         if result["algorithm"]["name"] == "supervised":
             unlabeled = "the labels only"
         table.add_row(unlabeled, percent(ours["last"]), interval(ours["interval"]))
@@ -128,7 +131,7 @@ def show_result(folder: RunFolder) -> None:
             found = result["labels_only"]
             low, high = (f"{100 * bound:+.1f}" for bound in found["interval"])
             print(
-                f"The unlabeled images {found['verdict']}: {100 * found['gain']:+.1f} points "
+                f"{subject(result)} {found['verdict']}: {100 * found['gain']:+.1f} points "
                 f"(95 % interval {low} to {high})."
             )
         if "median_last_20" in ours:

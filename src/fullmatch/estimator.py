@@ -134,9 +134,8 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("y: expected some labels, got only unlabeled pictures")
         self.classes_, codes = np.unique(truth[known], return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(
-                f"y: expected at least 2 classes, got only one class, {self.classes_[0]!r}"
-            )
+            (only,) = self.classes_.tolist()
+            raise ValueError(f"y: expected at least 2 classes, got only one class, {only!r}")
         labels = np.full(len(truth), -1)
         labels[known] = codes
         self.classifier_ = self._trained(self._source(X, labels))
@@ -149,6 +148,7 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("weights: got a file without the model that it belongs to")
         if model is None and min(source.images.shape[1:]) <= SMALL:
             model = "wrn-10-1"
+        settings = (self.settings,) if isinstance(self.settings, str) else self.settings
         config = resolve(
             data=source.name,
             algorithm=self.algorithm,
@@ -158,7 +158,7 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             seed=self._seed(),
             assignments=(
                 *(() if self.batch is None else (f"training.batch={self.batch}",)),
-                *self.settings,
+                *settings,
             ),
         )
         with tempfile.TemporaryDirectory(prefix="fullmatch-") as place:

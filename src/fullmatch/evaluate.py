@@ -18,6 +18,8 @@ from fullmatch.training.evaluation import probabilities, scores
 
 def evaluated(folder: RunFolder, data: str | None = None) -> dict[str, Any]:
     """Scores of a run's model on its own test images, or on those of another data set."""
+    if not folder.model.exists():
+        folder.read_result()  # says how to finish a run that was stopped
     classifier = Classifier.load(folder.model)
     config = config_of(folder)
     if data is not None:

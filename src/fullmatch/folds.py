@@ -26,7 +26,7 @@ from fullmatch.data.looks import digests_of
 from fullmatch.data.preparation import balanced
 from fullmatch.given import hash_of
 from fullmatch.paired import paired, spoken
-from fullmatch.planning import FOLDS, LEAST, MANY, SHORTER, VERY_FEW
+from fullmatch.planning import FOLDS, LEAST, MANY, VERY_FEW, shorter
 from fullmatch.presets import with_steps
 from fullmatch.results import wilson
 from fullmatch.training.randomness import borrowed, seed_step
@@ -44,6 +44,11 @@ class Progress:
     step: int
     steps: int
 
+    @property
+    def done(self) -> float:
+        """The share of all that is done."""
+        return (self.part + (self.alone + self.step / self.steps) / 2) / self.parts
+
 
 class Estimate:
     """Like a run: `records` does the work, then `result` is there; finished parts are kept."""
@@ -52,8 +57,7 @@ class Estimate:
         self.dataset, self.folder = dataset, folder
         self.digests = digests_of(dataset.images)
         self.parts = held_out(dataset, self.digests, config.seed)
-        # Never more than the model they judge gets.
-        steps = min(config.training.steps, max(LEAST, config.training.steps // SHORTER))
+        steps = shorter(config.training.steps, LEAST)
         # Earlier weights may have learned from the labels that are held out here.
         afresh = replace(config, baseline=False, model=replace(config.model, start=None))
         self.config = with_steps(afresh, steps)
@@ -87,7 +91,10 @@ class Estimate:
     def finish(self) -> None:
         """All parts together: accuracy, interval, and what the unlabeled pictures did."""
         if not self.parts:
-            self.result = {"sentence": "No class has two labels, so none can be held out."}
+            self.result = {
+                "sentence": "How good it is, is not known: no class has two labels, so none can be "
+                "held out. Label more pictures of each class, or add test/CLASS/*."
+            }
             return
         index, ours = pooled(self.parts, self.found[False])
         labels = self.dataset.labels[index]
@@ -105,6 +112,7 @@ class Estimate:
         self.result = {
             "held_out": len(index),
             "labels": len(torch.unique(self.dataset.labeled)),
+            "unlabeled": len(self.dataset.unlabeled),
             "parts": len(self.parts) // repeats,
             "repeats": repeats,
             "steps": self.config.training.steps,

@@ -1,16 +1,17 @@
 """The honest answer of a finished run without a test: estimated, calibrated, and written down."""
 
 from dataclasses import asdict
+from time import monotonic
 from typing import Any
 
-from rich.progress import Progress
+from rich import progress
 from safetensors.torch import load_file
 
 from fullmatch.calibration import calibration
 from fullmatch.data import SemiDataset, Source
 from fullmatch.data.preparation import prepared
 from fullmatch.display import console, say
-from fullmatch.folds import Estimate
+from fullmatch.folds import Estimate, Progress
 from fullmatch.given import load_source, split_of
 from fullmatch.runfolder import RunFolder
 from fullmatch.settings import config_of
@@ -41,9 +42,10 @@ def honest(folder: RunFolder, source: Source | None = None) -> dict[str, Any] | 
             )
         with folder.locked(), folder.writing(), bar_of() as bar:
             task = bar.add_task("how good is it?", total=1.0)
+            lines = PartLines()
             for at in estimate.records():
-                done = at.part + (at.alone + at.step / at.steps) / 2
-                bar.update(task, completed=done / at.parts)
+                bar.update(task, completed=at.done)
+                lines.show(at)
     except KeyboardInterrupt:
         print("Stopped; the model is finished, and so are the parts of the estimate done so far.")
         print(f"Go on with:\n  {folder.resume_command}")
@@ -65,5 +67,23 @@ def pending(result: dict[str, Any]) -> bool:
     return not answered and result["algorithm"]["name"] != "supervised"
 
 
-def bar_of() -> Progress:
-    return Progress(console=console, transient=True, disable=not console.is_terminal)
+def bar_of() -> progress.Progress:
+    return progress.Progress(console=console, transient=True, disable=not console.is_terminal)
+
+
+class PartLines:
+    """A line for every part that is done, where no bar can be drawn."""
+
+    def __init__(self) -> None:
+        self.first: tuple[float, float] | None = None  # share done and time; some may be kept
+        self.part = 0
+
+    def show(self, at: Progress) -> None:
+        if self.first is None:
+            self.first, self.part = (at.done, monotonic()), at.part
+        if console.is_terminal or at.part == self.part:
+            return
+        self.part = at.part
+        share, began = self.first
+        left = (monotonic() - began) / (at.done - share) * (1 - at.done)
+        print(f"estimate {at.part}/{at.parts}  {left:.0f} s left", flush=True)

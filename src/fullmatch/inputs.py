@@ -1,6 +1,7 @@
 """What people hand to the estimator: pictures of any layout, labels of any kind, or paths."""
 
 import os
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 Array = NDArray[Any]
+DARK = 32  # of 255: pictures without a lighter pixel are more likely of another range
 
 
 def laid_out(X: Array, image_shape: tuple[int, ...] | None) -> Array:
@@ -17,6 +19,10 @@ def laid_out(X: Array, image_shape: tuple[int, ...] | None) -> Array:
     if X.ndim == 2 and image_shape is not None:
         try:
             X = X.reshape(len(X), *image_shape)
+        except TypeError:
+            raise ValueError(
+                f"image_shape: expected whole numbers such as (8, 8), got {image_shape!r}"
+            ) from None
         except ValueError:
             raise ValueError(
                 f"image_shape: {tuple(image_shape)} does not hold {X.shape[1]} pixels"
@@ -78,8 +84,17 @@ def pixel_range(X: Array, asked: tuple[float, float] | None) -> tuple[float, flo
     """What black and white are: as asked, or by the kind of numbers and the largest of them."""
     if asked is None:
         unit = X.dtype.kind == "b" or (X.dtype.kind == "f" and X.max() <= 1)
+        if not unit and X.dtype != np.uint8 and 0 < X.max() < DARK:  # bytes are bytes
+            warnings.warn(
+                f"X: black is taken as 0 and white as 255, but the largest pixel is {X.max():g}; "
+                "say what they are with pixel_range",
+                stacklevel=4,
+            )
         return 0.0, 1.0 if unit else 255.0
-    low, high = asked
+    try:
+        low, high = asked
+    except (TypeError, ValueError):
+        raise ValueError(f"pixel_range: expected (low, high), got {asked!r}") from None
     if not low < high:
         raise ValueError(f"pixel_range: expected (low, high), got {asked}")
     return float(low), float(high)

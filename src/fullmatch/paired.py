@@ -42,6 +42,13 @@ def sign_test(better: int, worse: int) -> float:
     return float(min(1.0, 2 * tail))
 
 
+def subject(result: dict[str, Any], images: str = "images") -> str:
+    """What a verdict is about: without unlabeled images, the labeled ones stand in for them."""
+    if result.get("unlabeled") == result["labels"]:
+        return f"There are no unlabeled {images}; learning from the labeled ones as if they were"
+    return f"The unlabeled {images}"
+
+
 def spoken(found: dict[str, Any]) -> str:
     """The estimate in words."""
     gain = found["gain"]
@@ -52,6 +59,6 @@ def spoken(found: dict[str, Any]) -> str:
     return (
         f"Estimated accuracy {100 * found['accuracy']:.1f} % (95 % interval {low} to {high}; "
         f"{found['labels']} labels, {how}{', twice' if repeats > 1 else ''}), on the labels alone "
-        f"{100 * found['labels_only']['accuracy']:.1f} %. The unlabeled pictures "
+        f"{100 * found['labels_only']['accuracy']:.1f} %. {subject(found, 'pictures')} "
         f"{gain['verdict']}: {100 * gain['gain']:+.1f} points (95 % interval {less} to {more})."
     )

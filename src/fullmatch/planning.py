@@ -1,9 +1,10 @@
 """What training chooses by itself: picture size, network, batches and steps, from data and machine.
 
 Candidates go from the best to the quickest; the first that gets enough steps into the time is
-taken. Part of the time trains the final model, the rest finds out how good it is: see `overhead`.
+taken. Part of the time trains the final model, the rest finds out how good it is: see `work`.
 """
 
+import bisect
 import itertools
 import math
 import statistics
@@ -61,7 +62,6 @@ def plan(
     if minutes is not None and not 0 < minutes < float("inf"):
         raise UserError(f"--minutes is {minutes:g}, expected a number above 0")
     time = 60 * (MINUTES if minutes is None else minutes)
-    units = overhead(source)
     resizable = not name.endswith(".npz")
     options, notes = choices(source, device, resizable=resizable, model=model, weights=weights)
     if steps is not None:
@@ -73,32 +73,45 @@ def plan(
     for choice in options:
         config = chosen(choice, source, name, algorithm, device)
         seconds = measure(config, resized(source, choice.side))
-        fitting = int(time / units / seconds)
+        fitting = most_within(source, time / seconds)
         if fitting >= choice.enough:
             break
     notes.append(named(choice))
     if fitting < choice.enough:
-        needed = int(choice.enough * seconds * units / 60) + 1
+        least, needed = (work(source, n) * seconds / 60 for n in (LEAST, choice.enough))
+        longer = f", and {LEAST} are taken at least, in about {least:.2g} min"
         notes.append(
-            f"{fitting} steps fit into {time / 60:g} min here, and {LEAST} are taken at least; "
-            f"{choice.enough} would do better: give --minutes {needed}"
+            f"{fitting} steps fit into {time / 60:g} min here{longer if fitting < LEAST else ''}; "
+            f"{choice.enough} would do better: give --minutes {int(needed) + 1}"
         )
     config = with_steps(config, max(LEAST, min(fitting, most_steps(config, source))))
-    return Plan(config, config.training.steps * seconds * units, tuple(notes))
+    return Plan(config, work(source, config.training.steps) * seconds, tuple(notes))
 
 
 def named(choice: Choice) -> str:
     return f"network {choice.model} on pictures of {choice.side}x{choice.side}"
 
 
-def overhead(source: Source) -> float:
-    """All that happens, in units of training the final model."""
+def work(source: Source, steps: int) -> float:
+    """All that happens beside the steps of the final model and with them, in such steps."""
     alone = 0.2  # the same network on the labels alone is much quicker
-    labels = int((source.labels >= 0).sum())
     if source.test is not None:
-        return 1.1 + alone
-    parts = 1 if labels >= MANY else FOLDS * (2 if labels < VERY_FEW else 1)
-    return 1.1 + parts * (1 + alone) / SHORTER
+        return (1.1 + alone) * steps
+    known = source.labels[source.labels >= 0]
+    parts = 1 if len(known) >= MANY else FOLDS * (2 if len(known) < VERY_FEW else 1)
+    if int(torch.bincount(known).max()) < 2:
+        parts = 0  # no class has a label to spare
+    return 1.1 * steps + parts * (1 + alone) * shorter(steps)
+
+
+def shorter(steps: int, least: int = LEAST) -> int:
+    """Steps of a model for the estimate: never more than the model gets that it judges."""
+    return min(steps, max(least, steps // SHORTER))
+
+
+def most_within(source: Source, budget: float) -> int:
+    """Steps of the final model that leave time, counted in steps, for all else."""
+    return bisect.bisect_right(range(MOST + 1), budget, key=lambda n: work(source, n)) - 1
 
 
 def chosen(

@@ -14,9 +14,11 @@ from fullmatch.algorithms.ups_rounds import Choice, choose
 from fullmatch.assembly import EVALUATION_BATCH
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source
+from fullmatch.errors import UserError
 from fullmatch.experiment import Run, resume, start
-from fullmatch.given import load_source
+from fullmatch.given import load_source, said_in_full, split_of
 from fullmatch.runfolder import RunFolder
+from fullmatch.settings import config_of
 from fullmatch.training.randomness import borrowed, seed_step
 from fullmatch.training.step import autocast
 
@@ -27,11 +29,18 @@ def rounds(
     config: ExperimentConfig, parent: Path, count: int, follow: Callable[[Run], None]
 ) -> Iterator[RunFolder]:
     """Train round after round below `parent`; finished ones are kept, a broken one goes on."""
-    source = load_source(config)
     spec = config.algorithm
+    if not isinstance(spec, UPSOffline):
+        raise UserError("rounds are of ups_offline alone; leave algorithm.name out")
+    if RunFolder(parent).config.exists():
+        raise UserError(f"{parent} is a run itself; name another folder with --out")
+    source = load_source(config)
+    asked = said_in_full(config, split_of(config, source))
     for number in range(1, count + 1):
         folder = RunFolder(parent / f"round-{number:02d}")
         chosen = folder.path / "choice.safetensors"
+        if folder.config.exists() and asked != without_choice(config_of(folder)):
+            raise UserError(f"{folder.path} has other settings; name another folder with --out")
         if not chosen.exists():
             run = a_round(replace(config, algorithm=spec), folder, source)
             if not folder.result.exists():
@@ -40,6 +49,11 @@ def rounds(
             write(chosen, choice_of(run, balanced=number < count - 1))
         spec = replace(spec, choice=str(chosen))
         yield folder
+
+
+def without_choice(config: ExperimentConfig) -> ExperimentConfig:
+    """What was asked for: the rest of a round's settings is what the round before chose."""
+    return replace(config, algorithm=replace(config.algorithm, choice=""))
 
 
 def a_round(config: ExperimentConfig, folder: RunFolder, source: Source) -> Run:

@@ -9,6 +9,7 @@ from cyclopts import App
 from safetensors.torch import load_file
 
 from fullmatch.commands.train import train
+from fullmatch.errors import UserError
 from tests.own_pictures import clean_folder
 
 app = App(result_action="return_value")
@@ -32,3 +33,27 @@ def test_it_starts_where_the_other_ended(tmp_path: Path, monkeypatch: pytest.Mon
     assert f'start = "{first}"' in (second / "config.toml").read_text(encoding="utf-8")
     old, new = (load_file(run / "model.safetensors") for run in (first, second))
     assert all(torch.equal(old[name], new[name]) for name in old if name.endswith("weight"))
+
+
+def test_it_plans_for_the_network_it_starts_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("fullmatch.folds.LEAST", 1)
+    home = clean_folder(tmp_path / "pets", labels=2, unlabeled=3, size=32)
+    first = tmp_path / "first"
+    typed(home, "--out", first, "--steps", 1, "--model", "wrn-10-1")
+    capsys.readouterr()
+    typed(home, "--out", tmp_path / "second", "--from", first, "--steps", 1)
+    assert "network wrn-10-1 on pictures" in capsys.readouterr().out
+
+
+def test_a_run_never_lies_among_the_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = clean_folder(tmp_path / "pets", labels=2, unlabeled=3, size=16) / "labeled"
+    before = sorted(home.rglob("*"))
+    monkeypatch.chdir(home)
+    for words in ([], ["--out", home / "mine"]):
+        with pytest.raises(UserError, match=r"among your pictures.*--out"):
+            typed(".", "--steps", 1, *words)
+    assert sorted(home.rglob("*")) == before

@@ -99,3 +99,15 @@ def test_help_needs_no_torch() -> None:
     heavy = "{'torch', 'matplotlib', 'numpy'}"
     code = f"import sys, fullmatch.commands.reproduce; assert not {heavy} & set(sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_interrupt_names_the_command_that_does_the_rest(
+    call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(run: Any) -> None:
+        raise SystemExit(130)
+
+    monkeypatch.setattr("fullmatch.watch.follow", stop)
+    with pytest.raises(SystemExit, match="130"):
+        call("table1 --cells digits-40 --algorithms fixmatch --folds 0 --steps 2 --ledger L")
+    assert "give the same command again" in capsys.readouterr().out

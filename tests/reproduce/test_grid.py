@@ -77,3 +77,16 @@ def test_keys_name_folders_apart() -> None:
 def test_steps() -> None:
     row = grid.METHODS[0]
     assert grid.config_for(row, Cell("cifar10", 40), 0, 7).training.steps == 7
+
+
+@pytest.mark.parametrize("text", ["0,3-1", "3-1", "0-99999999999"])
+def test_folds_that_are_a_slip(text: str) -> None:
+    with pytest.raises(UserError, match="names none, or more than"):
+        grid.folds(text)
+
+
+def test_nothing_is_not_a_choice() -> None:
+    with pytest.raises(UserError, match="--cells ',' names none"):
+        grid.cells(TABLES[1], ",")
+    with pytest.raises(UserError, match="--algorithms ' , ' names none"):
+        grid.rows(TABLES[1], " , ")

@@ -111,3 +111,9 @@ def test_unknown_code_is_not_guessed(runs: dict[str, Path]) -> None:
     assert entry["commit"] is None and entry["code"] is None
     entry = record(runs["fixmatch"], commit="abcdef", dirty=True)
     assert entry["commit"] == "abcdef" and entry["dirty"] and entry["code"] is None
+
+
+def test_an_entry_that_lacks_most_of_itself(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"format": 1}', encoding="utf-8")
+    with pytest.raises(UserError, match=r"x\.json is no entry of the ledger"):
+        Ledger(tmp_path).entries()

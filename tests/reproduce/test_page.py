@@ -59,3 +59,24 @@ def test_page_without_marks(tmp_path: Path) -> None:
     page.write_text("nothing")
     with pytest.raises(UserError, match="lacks the marks"):
         update(page, Ledger(tmp_path))
+
+
+def test_a_ledger_that_is_not_there_empties_no_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN}\nkept\n{END}", encoding="utf-8")
+    with pytest.raises(UserError, match="gone is no folder of results"):
+        update(page, Ledger(tmp_path / "gone"))
+    assert "kept" in page.read_text(encoding="utf-8")
+
+
+def test_a_page_that_is_no_text(ledger: Ledger, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_bytes(b"\xff\xfe")
+    with pytest.raises(UserError, match="is no text in UTF-8"):
+        update(page, ledger)
+
+
+def test_a_full_form_that_the_paper_lacks_has_a_line(ledger: Ledger) -> None:
+    (entry,) = (each for each in ledger.entries() if each["name"] == "fullmatch")
+    entry["config"]["algorithm"]["name"] = "softmatch"
+    assert "| digits-40 | full-softmatch | 8 | 0 |" in results([entry], Path("x"))

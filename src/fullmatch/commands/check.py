@@ -19,6 +19,7 @@ def check(data: str, *, minutes: float | None = None, out: Path | None = None) -
         among the pictures]
     """
     import json
+    import shlex
 
     from rich.progress import Progress
 
@@ -37,6 +38,8 @@ def check(data: str, *, minutes: float | None = None, out: Path | None = None) -
     if files and not place.exists():
         raise UserError(f"no such folder or file: {place}; check the path")
     target = writable(out, place)
+    if target is not None and not target.parent.is_dir():
+        raise UserError(f"cannot write {target}: there is no folder {target.parent}")
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("reading", total=None)
 
@@ -45,7 +48,8 @@ def check(data: str, *, minutes: float | None = None, out: Path | None = None) -
 
         found = examine(place, told) if files else examine_source(sources.load(data), told)
     plan = planned(found, data, minutes) if found.works else None
-    for line in sentences(found, data, plan):
+    words = [data] if minutes is None else [data, "--minutes", f"{minutes:g}"]
+    for line in sentences(found, shlex.join(words), plan):
         console.print(line, markup=False, soft_wrap=True)
     if target is None:
         say("Findings not written, since this folder holds the pictures: name a file with --out.")
@@ -54,7 +58,9 @@ def check(data: str, *, minutes: float | None = None, out: Path | None = None) -
         try:
             target.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
         except OSError as error:
-            raise UserError(f"cannot write {target}: {error.strerror}; use --out") from None
+            raise UserError(
+                f"cannot write {target}: {error.strerror}; name another --out"
+            ) from None
         say(f"All findings, file by file: {target}")
     if not found.works:
         raise SystemExit(2)

@@ -3,7 +3,7 @@
 from typing import Literal
 
 
-def list_(what: Literal["algorithms", "datasets", "models"]) -> None:
+def list_(what: Literal["algorithms", "datasets", "models"], /) -> None:
     """Say what there is: algorithms, datasets or models."""
     from fullmatch import display
 

@@ -112,8 +112,12 @@ def make(number: int, options: TableOptions) -> None:
 
     left = sum(item.status != "finished" for item in planned)
     say(f"{len(planned)} runs, of which {len(planned) - left} are finished")
-    for item, outcome in plan.carry_out(planned, ledger, follow):
-        say(f"{item.name}: {outcome}")
+    try:
+        for item, outcome in plan.carry_out(planned, ledger, follow):
+            say(f"{item.name}: {outcome}")
+    except SystemExit:  # the run has said how it alone goes on
+        say("or give the same command again: it resumes this run, records it and does the others")
+        raise
     found = lines(table, rows, cells, ledger.entries(), code=provenance.CODE)
     listing = Listing(*tables.HEADINGS)
     for line in found:

@@ -37,7 +37,7 @@ def rounds(
         Folder of the rounds. [default: runs/DATA-ups-rounds]
     """
     from fullmatch import settings
-    from fullmatch.display import show_rounds
+    from fullmatch.display import say, show_rounds
     from fullmatch.rounds import rounds as run_rounds
     from fullmatch.watch import follow
 
@@ -50,4 +50,8 @@ def rounds(
         assignments=set_ or (),
     )
     parent = out or Path("runs") / f"{Path(chosen.data.name).resolve().stem}-ups-rounds"
-    show_rounds(list(run_rounds(chosen, parent, rounds, follow)))
+    try:
+        show_rounds(list(run_rounds(chosen, parent, rounds, follow)))
+    except SystemExit:  # the run has said how it alone goes on
+        say("or give the same command again: it goes on with this round and does the others")
+        raise

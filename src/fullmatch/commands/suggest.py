@@ -93,7 +93,7 @@ def suggest(
     print(f"Written to {folder}: {', '.join(texts)}")
     if not indices:
         words = shlex.join(["fullmatch", "label", str(data), "--run", str(run)])
-        print(f"Label them in a browser: {words} -n {number}")
+        print(f"Label them in a browser: {words} -n {len(found)}")
 
 
 def unlabeled_images(run: "TrainedRun") -> tuple[list[str], "Opener"]:

@@ -72,14 +72,18 @@ def train(
     if minutes is not None and steps is not None:
         raise UserError("--minutes and --steps both say how long to train; give one of them")
     preset, notes = None, tuple[str, ...]()
-    if data is not None and config is None and data not in DATASETS and Path(data).exists():
+    own = Path(data).expanduser() if data is not None and data not in DATASETS else None
+    if own is not None and config is None and own.exists():
+        network = model
+        if from_ is not None and model is None and weights is None:
+            network = settings.config_of(RunFolder.existing(from_)).model.name
         found = plan(
-            glimpse(Path(data)),
-            data,
+            glimpse(own),
+            str(data),
             algorithm=algorithm or "fullmatch",
             minutes=minutes,
             steps=steps,
-            model=model,
+            model=network,
             weights=weights,
         )
         preset, notes = found.config, found.notes
@@ -98,7 +102,15 @@ def train(
         assignments=set_ or (),
     )
     name = f"{Path(chosen.data.name).resolve().stem}-{settings.display_name(chosen.algorithm)}"
-    run = start(chosen, RunFolder.planned(name, out))
+    folder = RunFolder.planned(name, out)
+    if chosen.data.name not in DATASETS and folder.path.resolve().is_relative_to(
+        Path(chosen.data.name).expanduser().resolve()
+    ):
+        raise UserError(
+            f"{folder.path} would lie among your pictures, which are left alone; "
+            "name a folder elsewhere with --out"
+        )
+    run = start(chosen, folder)
     for note in notes:  # only now, since whoever made a mistake would look for it among them
         say(note)
     follow(run)

@@ -4,6 +4,7 @@ import re
 import shlex
 from typing import Any
 
+from fullmatch.paired import subject
 from fullmatch.report.markup import Markup, join, tag
 from fullmatch.report.runs import Run
 from fullmatch.report.tables import PERCENT, interval, percent, weakest_first
@@ -58,7 +59,7 @@ def verdict(run: Run) -> str | None:
     if found:
         low, high = (f"{100 * bound:+.1f}" for bound in found["interval"])
         return (
-            f"The unlabeled images {found['verdict']}: {100 * found['gain']:+.1f} points against "
+            f"{subject(run.result)} {found['verdict']}: {100 * found['gain']:+.1f} points against "
             f"the same network trained on the labels alone (95{PERCENT} interval {low} to {high})."
         )
     if run.finished and run.algorithm != "supervised":

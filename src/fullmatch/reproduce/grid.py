@@ -14,6 +14,7 @@ from fullmatch.errors import UserError, did_you_mean
 from fullmatch.reproduce.paper import weights
 
 T = TypeVar("T")
+FOLDS = 1000  # in one range, at most: more is a slip of the finger
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def cell(text: str) -> Cell:
 
 def rows(table: Table, algorithms: str | None) -> tuple[Row, ...]:
     """The rows asked for by name, or all; Table 1 takes any algorithm there is."""
-    return chosen(table.rows, algorithms, lambda name: row(table, name))
+    return chosen("--algorithms", table.rows, algorithms, lambda name: row(table, name))
 
 
 def row(table: Table, name: str) -> Row:
@@ -152,7 +153,7 @@ def row(table: Table, name: str) -> Row:
 
 
 def cells(table: Table, asked: str | None) -> tuple[Cell, ...]:
-    return chosen(table.cells, asked, cell)
+    return chosen("--cells", table.cells, asked, cell)
 
 
 def folds(text: str) -> tuple[int, ...]:
@@ -162,9 +163,13 @@ def folds(text: str) -> tuple[int, ...]:
         match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
         if not match:
             raise UserError(f"folds {text!r}: expected numbers such as 0-2 or 0,2")
-        found += range(int(match[1]), int(match[2] or match[1]) + 1)
-    if not found:
-        raise UserError(f"folds {text!r} name none: expected numbers such as 0-2 or 0,2")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not first <= last < first + FOLDS:
+            raise UserError(
+                f"folds {text!r}: {part.strip()} names none, or more than {FOLDS}; expected "
+                "numbers such as 0-2 or 0,2"
+            )
+        found += range(first, last + 1)
     return tuple(dict.fromkeys(found))
 
 
@@ -175,7 +180,9 @@ def config_for(row: Row, cell: Cell, fold: int, steps: int | None = None) -> Exp
     return replace(config, algorithm=row.spec(), seed=fold, training=training)
 
 
-def chosen(everything: tuple[T, ...], asked: str | None, find: Callable[[str], T]) -> tuple[T, ...]:
+def chosen(
+    flag: str, everything: tuple[T, ...], asked: str | None, find: Callable[[str], T]
+) -> tuple[T, ...]:
     if asked is None:
         return everything
     words = asked.split(",")
@@ -184,4 +191,6 @@ def chosen(everything: tuple[T, ...], asked: str | None, find: Callable[[str], T
         item = find(word)
         if item not in found:
             found.append(item)
+    if not found:
+        raise UserError(f"{flag} {asked!r} names none; name some, or leave it out")
     return tuple(found)

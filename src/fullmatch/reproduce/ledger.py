@@ -21,6 +21,7 @@ DIGITS = 5  # that a number of a curve keeps
 SCORES = ("last", "median_last_20", "best_chosen_on_test", "interval", "top5", "ece", "per_class")
 PEOPLE = ("student", "teacher")
 FORMAT = 1
+NEEDED = {"name", "date", "config", "scores", "curves", "steps"}  # of an entry, to be of use
 
 Curve = list[list[float]]  # [steps, values]
 
@@ -152,6 +153,8 @@ def read(path: Path) -> dict[str, Any]:
         entry: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if entry["format"] != FORMAT:
             raise UserError(f"{path} was written by another version of fullmatch; record it anew")
+        if missing := NEEDED - entry.keys():
+            raise KeyError(*missing)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; check its path") from None
     except (ValueError, KeyError, TypeError):

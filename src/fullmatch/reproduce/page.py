@@ -22,12 +22,19 @@ def update(page: Path, ledger: Ledger) -> None:
         text = page.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot read the page {page}: {error.strerror}; check its path") from None
+    except UnicodeDecodeError:
+        raise UserError(f"the page {page} is no text in UTF-8; name another with --page") from None
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise UserError(f"{page} lacks the marks {BEGIN!r} and {END!r}; put them where tables go")
+    if not ledger.folder.is_dir():  # else a slip of the finger would empty the page
+        raise UserError(f"{ledger.folder} is no folder of results; name one with --ledger")
     body = results(ledger.entries(), Path("results") / ledger.folder.name)
-    page.write_text(f"{before}{BEGIN}\n\n{body}\n{END}{after}", encoding="utf-8")
+    try:
+        page.write_text(f"{before}{BEGIN}\n\n{body}\n{END}{after}", encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot write the page {page}: {error.strerror}") from None
 
 
 def results(entries: Sequence[dict[str, Any]], folder: Path) -> str:
@@ -61,14 +68,16 @@ def cell_of(entry: dict[str, Any]) -> Cell:
 
 def others(entries: Sequence[dict[str, Any]]) -> list[Row]:
     """Methods that were run and that no table of the paper has."""
-    named = {
-        entry["config"]["algorithm"]["name"]
-        for entry in entries
-        if "full" not in entry["config"]["algorithm"]
-        and not any(
-            belongs(entry, row, cell_of(entry)) for table in TABLES.values() for row in table.rows
-        )
-    }
+    known = [row for table in TABLES.values() for row in table.rows]
+    named: set[str] = set()
+    for entry in entries:
+        algorithm, cell = entry["config"]["algorithm"], cell_of(entry)
+        name = f"full-{algorithm['name']}" if "full" in algorithm else algorithm["name"]
+        # Losses with weights of their own, say, are no row that a name would tell.
+        if belongs(entry, Row(name, name), cell) and not any(
+            belongs(entry, row, cell) for row in known
+        ):
+            named.add(name)
     return [Row(name, name) for name in sorted(named)]
 
 
