@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from fullmatch.paired import subject
+from fullmatch.report.sentences import subject
 from fullmatch.settings import display_name
 from fullmatch.trained import TrainedRun
 

@@ -107,7 +107,7 @@ class Listing:
 
 def show_result(folder: RunFolder) -> None:
     """Accuracies with their intervals, how they were chosen, and what was written."""
-    from fullmatch.paired import subject
+    from fullmatch.report.sentences import subject
 
     result = folder.read_result()
     if "teacher" in result:

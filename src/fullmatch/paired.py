@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
+from fullmatch.report.sentences import subject
 from fullmatch.results import Z
 
 SURE = 0.05  # chance of so one-sided a result if there were no difference
@@ -40,13 +41,6 @@ def sign_test(better: int, worse: int) -> float:
     total = better + worse
     tail = sum(math.comb(total, k) for k in range(min(better, worse) + 1)) / 2**total
     return float(min(1.0, 2 * tail))
-
-
-def subject(result: dict[str, Any], images: str = "images") -> str:
-    """What a verdict is about: without unlabeled images, the labeled ones stand in for them."""
-    if result.get("unlabeled") == result["labels"]:
-        return f"There are no unlabeled {images}; learning from the labeled ones as if they were"
-    return f"The unlabeled {images}"
 
 
 def spoken(found: dict[str, Any]) -> str:

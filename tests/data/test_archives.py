@@ -1,6 +1,7 @@
 """Missing benchmarks are fetched when the network allows, else one line says what to do."""
 
 import hashlib
+import io
 import socket
 import tarfile
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 from scipy.io import savemat
 
 from fullmatch.data import DATASETS, load
+from fullmatch.data.archives import unpack
 from fullmatch.data.benchmarks import read
 from fullmatch.data.catalog import Benchmark
 from fullmatch.errors import UserError
@@ -123,3 +125,23 @@ def test_only_missing_files_are_listed(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="put the files data_batch_2, ") as caught:
         load("cifar10", root=tmp_path, download=False)
     assert "data_batch_1" not in str(caught.value)
+
+
+def test_without_a_filter_nothing_lands_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    made = tmp_path / "made.tar"
+    with tarfile.open(made, "w") as archive:
+        for name in ("good/inside.txt", "../outside.txt"):
+            member = tarfile.TarInfo(name)
+            member.size = 2
+            archive.addfile(member, io.BytesIO(b"hi"))
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc"
+        archive.addfile(link)
+    (tmp_path / "here").mkdir()
+    with tarfile.open(made) as archive:
+        unpack(archive, tmp_path / "here")
+    assert [p.name for p in sorted((tmp_path / "here").rglob("*"))] == ["good", "inside.txt"]
+    assert not (tmp_path / "outside.txt").exists()

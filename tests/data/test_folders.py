@@ -101,7 +101,7 @@ def test_clutter_is_passed_over(pets: Path, draw_picture: Draw) -> None:
     source = load(str(pets))
     assert source.classes == ("cat", "dog") and len(source.images) == 12
     strange, loose, loose_test, other = source.notes
-    assert strange.endswith("none of labeled, unlabeled, test: ['unlabled']")
+    assert strange.endswith("none of labeled, unlabeled, test: unlabled")
     assert loose.startswith("1 picture directly in") and "pets/labeled" in loose
     assert loose_test.startswith("1 picture directly in") and "pets/test" in loose_test
     assert other.endswith(".heic (2), no extension (1)")

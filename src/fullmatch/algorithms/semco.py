@@ -67,8 +67,9 @@ def read_embeddings(path: str, num_classes: int) -> Tensor:  # (C, d)
     """From .npy, .npz (its first array), .csv or text in columns."""
     if not path:
         raise UserError(
-            "semco needs embeddings of the class names: set `embeddings` to a .npy, .npz, .csv or "
-            f"text file with {num_classes} rows of numbers, in the order of the classes"
+            "semco needs embeddings of the class names: use --set "
+            "algorithm.embeddings=FILE, a .npy, .npz, .csv or text file "
+            f" with {num_classes} rows of numbers, in the order of the classes"
         )
     try:
         if path.endswith(".npz"):

@@ -64,7 +64,8 @@ def examine(path: Path, told: Told = quietly) -> Check:
         for name in found.empty
     ]
     if found.disputed:
-        words = f"{many(found.disputed, 'line')} of {path.name} contradict earlier ones"
+        verb = "contradicts" if len(found.disputed) == 1 else "contradict"
+        words = f"{many(found.disputed, 'line')} of {path.name} {verb} earlier ones"
         blocking.append(Remark("contradiction", words, REFUSES, tuple(found.disputed), True))
     return _checked(path.resolve().name, pictures, looks, blocking)
 

@@ -53,7 +53,9 @@ def from_folder(folder: Path, *, size: int | None = None) -> Source:
         )
     known = {home, test, *heaps}
     if home != folder and (strange := [path.name for path in parts.values() if path not in known]):
-        listing.notes.append(f"left out, being none of labeled, unlabeled, test: {strange}")
+        listing.notes.append(
+            "left out, being none of labeled, unlabeled, test: " + ", ".join(sorted(strange))
+        )
     for place in (home, test):
         files = [path for path in place.iterdir() if path.is_file()] if place else []
         if loose := sum(_is_picture(path.name) for path in files):

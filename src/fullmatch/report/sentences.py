@@ -4,7 +4,6 @@ import re
 import shlex
 from typing import Any
 
-from fullmatch.paired import subject
 from fullmatch.report.markup import Markup, join, tag
 from fullmatch.report.runs import Run
 from fullmatch.report.tables import PERCENT, interval, percent, weakest_first
@@ -65,6 +64,13 @@ def verdict(run: Run) -> str | None:
     if run.finished and run.algorithm != "supervised":
         return "Whether the unlabeled images helped is not known: there is no labels-only run."
     return None
+
+
+def subject(result: dict[str, Any], images: str = "images") -> str:
+    """What a verdict is about: without unlabeled images, the labeled ones stand in for them."""
+    if result.get("unlabeled") == result["labels"]:
+        return f"There are no unlabeled {images}; learning from the labeled ones as if they were"
+    return f"The unlabeled {images}"
 
 
 def how_chosen(run: Run) -> str | None:

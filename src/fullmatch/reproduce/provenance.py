@@ -13,6 +13,7 @@ import fullmatch
 from fullmatch.algorithms import algorithm as spec_of
 from fullmatch.algorithms import name_of
 from fullmatch.config import ExperimentConfig, config_table, experiment_config, fingerprint
+from fullmatch.data.archives import unpack
 from fullmatch.errors import UserError
 from fullmatch.settings import display_name, resolve
 
@@ -65,7 +66,7 @@ def code_hash_of(commit: str) -> str:
         raise UserError(f"no commit {commit!r} here; run this in a checkout that has it")
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=BytesIO(archive)) as tar:
-            tar.extractall(folder, filter="data")
+            unpack(tar, Path(folder))
         return code_hash(Path(folder) / "src" / "fullmatch")
 
 
