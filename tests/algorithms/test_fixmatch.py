@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from fullmatch.algorithms import FixMatch
-from fullmatch.errors import UserError
 from tests.algorithms.fixed_views import batch, echo_task, objective
 from tests.small_runs import begin, bits, config, finish
 
@@ -46,9 +45,3 @@ def test_full_with_weights_of_zero_is_its_host(host: str, tmp_path: Path) -> Non
 
     assert end(added) == end(plain)
     assert end(other) != end(plain)
-
-
-@pytest.mark.parametrize("threshold", [-0.1, 2.0, float("nan")])
-def test_threshold_is_a_probability(threshold: float) -> None:
-    with pytest.raises(UserError, match="expected 0 to 1"):
-        FixMatch(threshold=threshold)

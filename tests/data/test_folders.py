@@ -13,6 +13,7 @@ from fullmatch.data import SemiDataset, load
 from fullmatch.data import listing as listing_module
 from fullmatch.data.folders import picture_files
 from fullmatch.data.stores import FileStore, TensorStore
+from fullmatch.data.survey import survey
 from fullmatch.errors import UserError
 
 from .conftest import Draw
@@ -264,3 +265,13 @@ def test_folder_without_permission(
         patch.setattr(*entry, deny)
         with pytest.raises(UserError, match=r"cannot look into .*pets.*check its permissions"):
             load(str(pets))
+
+
+def test_loose_pictures_are_not_called_none(tmp_path: Path) -> None:
+    for number in range(2):
+        Image.new("RGB", (8, 8)).save(tmp_path / f"{number}.png")
+    said = "2 pictures directly in .*, and no folders of classes"
+    with pytest.raises(UserError, match=said):
+        load(str(tmp_path))
+    with pytest.raises(UserError, match=said):
+        survey(tmp_path)

@@ -10,7 +10,6 @@ from fullmatch.algorithms.about import About
 from fullmatch.algorithms.full import Full
 from fullmatch.algorithms.pseudo_labeling import FixedThreshold, Labeler, PseudoLabeling
 from fullmatch.core import Task, Views
-from fullmatch.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,13 +23,6 @@ class FixMatch:
     threshold: float = 0.95
     coefficient: float = 1.0  # weight of the unlabeled loss
     full: Full | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.threshold <= 1:
-            raise UserError(
-                f"algorithm.threshold is {self.threshold:g}, expected 0 to 1: it is compared with "
-                "a probability"
-            )
 
     def with_full(self, full: Full | None) -> Self:
         return replace(self, full=full)

@@ -41,10 +41,7 @@ def from_folder(folder: Path, *, size: int | None = None) -> Source:
         test=_by_class(_subfolders(test), left_out) if test else [],
     )
     if not listing.labeled and not listing.unlabeled:
-        raise UserError(
-            f"no pictures in {folder}; expected labeled/<class>/*.jpg and unlabeled/*.jpg "
-            f"(or {', '.join(sorted(EXTENSIONS - {'.jpg'}))})"
-        )
+        raise nothing_in(folder)
     held = {label for _, label in listing.labeled}
     if empty := [name for name in class_order(classes) if name not in held]:
         raise UserError(
@@ -105,6 +102,18 @@ def _subfolders(folder: Path) -> dict[str, Path]:
         raise _closed(error) from None
     # Composed Unicode, since the same name is stored decomposed by some file systems.
     return {unicodedata.normalize("NFC", path.name): path for path in sorted(paths)}
+
+
+def nothing_in(folder: Path) -> UserError:
+    """What to say of a folder in which neither labeled nor unlabeled pictures were found."""
+    expected = "labeled/<class>/*.jpg and unlabeled/*.jpg"
+    if loose := sum(_is_picture(path.name) for path in folder.iterdir()):
+        return UserError(
+            f"{many(loose, 'picture')} directly in {folder}, and no folders of classes; "
+            f"expected {expected}"
+        )
+    others = ", ".join(sorted(EXTENSIONS - {".jpg"}))
+    return UserError(f"no pictures in {folder}; expected {expected} (or {others})")
 
 
 def _is_picture(name: str) -> bool:

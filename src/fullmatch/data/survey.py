@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fullmatch.data.folders import LABELED, UNLABELED, picture_files
+from fullmatch.data.folders import LABELED, UNLABELED, nothing_in, picture_files
 from fullmatch.data.listing import Listing
-from fullmatch.data.tables import _located, _rows, no_rows
+from fullmatch.data.tables import located, no_rows, rows
 from fullmatch.errors import UserError
 
 
@@ -30,10 +30,9 @@ def survey(path: Path) -> Survey:
     """The pictures of a folder or a CSV, told apart as training tells them apart."""
     found = _of_folder(path) if path.is_dir() else _of_csv(path)
     if not found.labeled and not found.unlabeled:
-        wanted = (
-            "labeled/<class>/*.jpg and unlabeled/*.jpg" if path.is_dir() else "rows to train on"
-        )
-        raise UserError(f"no pictures in {path}; expected {wanted}")
+        if path.is_dir():
+            raise nothing_in(path)
+        raise UserError(f"no pictures in {path}; expected rows to train on")
     return found
 
 
@@ -71,8 +70,8 @@ def _of_folder(folder: Path) -> Survey:
 def _of_csv(path: Path) -> Survey:
     found = Survey(labeled=[], unlabeled=[], test=[])
     seen: dict[str, tuple[str, str]] = {}
-    for _, name, label, part in _rows(path):
-        file, entry = _located(path.parent, name), (label, part if part == "test" else "")
+    for _, name, label, part in rows(path):
+        file, entry = located(path.parent, name), (label, part if part == "test" else "")
         if file not in seen:
             seen[file] = entry
         elif seen[file] != entry:

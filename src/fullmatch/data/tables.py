@@ -18,14 +18,14 @@ def from_csv(path: Path, *, size: int | None = None) -> Source:
     Paths are relative to the CSV file. A third column, `split`, marks rows of the test by `test`.
     """
     entries: dict[str, tuple[str, bool]] = {}  # label and whether it is for the test
-    for line, name, label, part in _rows(path):
+    for line, name, label, part in rows(path):
         if not name:
             raise UserError(f"{path}, line {line}: no path; give one or remove the line")
         if part not in TRAIN and part != "test":
             raise UserError(f"{path}, line {line}: split is {part!r}; write test or train")
         if part == "test" and not label:
             raise UserError(f"{path}, line {line}: a test picture needs a label")
-        file = _located(path.parent, name)
+        file = located(path.parent, name)
         entry = (label, part == "test")
         before = entries.get(file, entry)
         if before[1] != entry[1]:
@@ -48,7 +48,7 @@ def no_rows(path: Path) -> UserError:
     return UserError(f"{path} has no rows; add lines of path,label below its header")
 
 
-def _rows(path: Path) -> list[tuple[int, str, str, str]]:
+def rows(path: Path) -> list[tuple[int, str, str, str]]:
     """Line number, path, label ('' when unlabeled) and split of every row that is not blank."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -59,15 +59,15 @@ def _rows(path: Path) -> list[tuple[int, str, str, str]]:
                     f"{path}: the first line must name the columns path and label "
                     f"(separated by commas), it is {','.join(header)[:80]!r}"
                 )
-            rows = []
+            found = []
             for cells in reader:
                 row = dict(zip(header, (cell.strip() for cell in cells), strict=False))
                 if any(row.values()):
                     label = row.get("label", "")
                     label = "" if label.lower() in UNLABELED else label
                     part = row.get("split", "").lower()
-                    rows.append((reader.line_num, row.get("path", ""), label, part))
-            return rows
+                    found.append((reader.line_num, row.get("path", ""), label, part))
+            return found
     except UnicodeDecodeError:
         raise UserError(f"{path} is not written in UTF-8; save it as CSV in UTF-8") from None
     except csv.Error as error:
@@ -76,7 +76,7 @@ def _rows(path: Path) -> list[tuple[int, str, str, str]]:
         raise UserError(f"cannot read {path}: {error.strerror}; check the file") from None
 
 
-def _located(folder: Path, name: str) -> str:
+def located(folder: Path, name: str) -> str:
     """The named file, where a name written on Windows counts as well; one spelling for each."""
     path = folder / name
     if "\\" in name and not path.exists():

@@ -9,7 +9,7 @@ from fullmatch.contact_sheet import reference
 from fullmatch.data.dataset import class_order
 from fullmatch.data.folders import picture_files
 from fullmatch.data.survey import Survey, survey
-from fullmatch.data.tables import UNLABELED, _located, _rows
+from fullmatch.data.tables import UNLABELED, located, rows
 from fullmatch.errors import UserError
 
 HEADER = ("path", "label", "split")
@@ -76,8 +76,8 @@ class Labels:
             )
         self.seen = stamp(self.table)
         gone = 0
-        for _, name, label, _ in _rows(self.table):
-            path = os.path.abspath(_located(self.table.parent, name))
+        for _, name, label, _ in rows(self.table):
+            path = os.path.abspath(located(self.table.parent, name))
             if path in self.rows:
                 if label:
                     self.rows[path] = (label, self.rows[path][1])
@@ -98,8 +98,8 @@ class Labels:
     def take(self, other: Path) -> int:
         """Labels from another table, by path; returns how many pictures got one."""
         found = {
-            os.path.abspath(_located(other.parent, name)): label
-            for _, name, label, _ in _rows(other)
+            os.path.abspath(located(other.parent, name)): label
+            for _, name, label, _ in rows(other)
             if label
         }
         if strange := [path for path in found if path not in self.rows]:
