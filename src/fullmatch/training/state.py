@@ -30,6 +30,15 @@ class TrainState:
         self.student = student.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.algorithm = algorithm.to(device)
         self.teacher = copy.deepcopy(self.student).requires_grad_(False)
+        # Pairs of lists, one a kind: a mixed list would be copied tensor by tensor.
+        pairs = list(zip(self.teacher.buffers(), self.student.buffers(), strict=True))
+        self.statistics = [
+            (
+                [old for old, _ in pairs if old.dtype == kind],
+                [n for o, n in pairs if o.dtype == kind],
+            )
+            for kind in {old.dtype for old, _ in pairs}
+        ]
         # Averages of the algorithm's heads, beside those of the network.
         self.heads = {n: p.detach().clone() for n, p in self.algorithm.named_parameters()}
         groups = parameter_groups(self.student, self.algorithm, weight_decay=weight_decay)
@@ -45,10 +54,7 @@ class TrainState:
         average = [*self.teacher.parameters(), *self.heads.values()]
         current = [*self.student.parameters(), *self.algorithm.parameters()]
         torch._foreach_lerp_(average, current, 1.0 - decay)
-        # One list a kind: a mixed one is copied tensor by tensor.
-        for dtype in {buffer.dtype for buffer in self.teacher.buffers()}:
-            pairs = zip(self.teacher.buffers(), self.student.buffers(), strict=True)
-            old, new = zip(*(pair for pair in pairs if pair[0].dtype == dtype), strict=True)
+        for old, new in self.statistics:
             torch._foreach_copy_(old, new)
 
     def teacher_algorithm(self) -> Algorithm:
