@@ -1,12 +1,16 @@
 """The table of steps a second, from lines as a GPU leaves them."""
 
 import json
+import multiprocessing
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks import engine
+from fullmatch.given import load_source
+from fullmatch.settings import resolve
 
 
 def line(case: str, speed: float, data: str = "cifar10") -> dict[str, Any]:
@@ -17,6 +21,7 @@ def line(case: str, speed: float, data: str = "cifar10") -> dict[str, Any]:
         "device": "some GPU",
         "steps_per_second": speed,
         "milliseconds": dict.fromkeys(stages, 1.0),
+        "milliseconds_waited_for_pictures": 0.0,
         "seconds_to_first_step": 30.0,
         "date": "2026-01-01",
         "commit": "abc",
@@ -46,8 +51,33 @@ def test_newest_line_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_failing_case_is_told_and_does_not_stop_the_others() -> None:
     small = ("model.name=wrn-10-1", "training.batch=2", "training.ratio=1", "training.threads=1")
-    found = engine.wave(
-        [("wrong", ("digits", "nosuch", small)), ("right", ("digits", "fixmatch", small))]
-    )
-    assert "nosuch" in found["wrong"]
-    assert found["right"]["steps_per_second"] > 0
+    cases = {name: ("digits", name, small) for name in ("nosuch", "fixmatch", "uda")}
+    found = dict(engine.measured(cases.items(), processes=2))
+    assert "nosuch" in found["nosuch"]
+    assert found["fixmatch"]["steps_per_second"] > 0
+    assert found["uda"]["steps_per_second"] > 0
+
+
+def test_photographs_are_files_that_training_can_read(tmp_path: Path) -> None:
+    folder = engine.photographs(tmp_path, count=120, side=32)
+    source = load_source(resolve(data=str(folder), algorithm="fixmatch"))
+    assert len(source.classes) == 10
+    assert len(source.images) == 120
+    assert source.images.shape == (3, 32, 32)
+
+
+def test_others_are_stopped_while_one_is_timed() -> None:
+    process = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    process.start()
+    try:
+        with engine.held([process]):
+            assert state(process.pid) == "T"
+        assert state(process.pid) != "T"
+    finally:
+        process.kill()
+        process.join()
+
+
+def state(pid: int | None) -> str:
+    """Of a process, as Linux says it: T is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]

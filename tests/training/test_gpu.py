@@ -1,5 +1,6 @@
 """On a GPU: eager, compiled and recorded steps agree, and a deterministic run resumes exactly."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,19 @@ from fullmatch.errors import UserError
 from tests.small_runs import again, begin, config, embeddings, finish, stop_after
 
 pytestmark = pytest.mark.gpu
+# How far losses may lie apart. Eager code rounds to bfloat16, of which one step is 0.8 %, after
+# every operation; compiled code keeps more digits in between.
+TOLERANCE = {"fp32": 0.01, "bf16": 0.05}
 
 
-def losses(name: str, execution: str, out: Path) -> list[float]:
+def losses(name: str, execution: str, out: Path, precision: str = "fp32") -> list[float]:
     """The loss of every step of a short run."""
     out.mkdir()
     semco = [f"algorithm.embeddings={embeddings(out)}"] if name.endswith("semco") else []
     one = config(
         name,
         f"training.execution={execution}",
-        "training.precision=fp32",
+        f"training.precision={precision}",
         "optimizer.rate=0.001",  # so that the last bit of one step does not grow in the next
         "training.log_every=1",
         *semco,
@@ -32,11 +36,17 @@ def losses(name: str, execution: str, out: Path) -> list[float]:
     return [record["loss"] for record in run.folder.records()]
 
 
+@pytest.mark.parametrize("precision", TOLERANCE)
 @pytest.mark.parametrize("name", names())
-def test_executions_agree(name: str, tmp_path: Path) -> None:
-    eager = losses(name, "eager", tmp_path / "eager")
+def test_executions_agree(
+    name: str, precision: str, tmp_path: Path, record_property: Callable[[str, float], None]
+) -> None:
+    eager = losses(name, "eager", tmp_path / "eager", precision)
     for execution in ("compiled", "graph"):
-        assert losses(name, execution, tmp_path / execution) == pytest.approx(eager, rel=1e-2)
+        found = losses(name, execution, tmp_path / execution, precision)
+        apart = [abs(a - b) / abs(b) for a, b in zip(found, eager, strict=True)]
+        record_property(f"{execution}, furthest apart", max(apart))
+        assert found == pytest.approx(eager, rel=TOLERANCE[precision])
 
 
 def test_pictures_that_do_not_fit_are_sent_ahead(
