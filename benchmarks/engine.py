@@ -42,14 +42,13 @@ LARGER: dict[str, Case] = {
 }
 INTRODUCTION = (
     "Written by `python benchmarks/engine.py`. `fullmatch bench` on noise in the shape of",
-    "CIFAR-10 (64 labeled and 448 unlabeled images a step, wrn-28-2) unless the case says",
-    "otherwise, with every setting at its default; median of three times 100 steps. Stages are",
-    "timed inside the recorded step. *Waited* is how long a step waited for pictures. Shares are",
-    "of the rates that the same run measured for an 8192x8192 bf16 matrix product and for a copy",
-    "of 2 GiB; the bytes of a step are counted as every operand and result of convolutions and",
-    "batch norms, once. The case with files has 16 labeled and 112 unlabeled images a step, read",
-    "from JPEG files in threads while earlier steps run. First steps came while other cases were",
-    "compiled beside them.",
+    "CIFAR-10 (wrn-28-2) unless the case says otherwise, with every setting at its default;",
+    "median of three times 100 steps. Images a step are labeled + unlabeled ones, before views",
+    "are made of them. Stages are timed inside the recorded step. *Waited* is how long a step",
+    "waited for pictures. Shares are of the rates that the same run measured for an 8192x8192",
+    "bf16 matrix product and for a copy of 2 GiB; the bytes of a step are counted as every",
+    "operand and result of convolutions and batch norms, once. The case with files reads JPEG",
+    "files while earlier steps run. First steps came while other cases were compiled beside them.",
 )
 
 
@@ -176,41 +175,53 @@ def received(pipe: Connection) -> Any:
         return "the process died"
 
 
-def known() -> dict[tuple[str, str], dict[str, Any]]:
-    """The newest line of every case and device."""
+def known() -> dict[tuple[str, str, int], dict[str, Any]]:
+    """The newest line of every case, device and number of labeled images."""
     lines = LEDGER.read_text(encoding="utf-8").splitlines() if LEDGER.exists() else []
     rows = [json.loads(line) for line in lines]
-    return {(row["case"], row["device"]): row for row in rows}
+    return {(row["case"], row["device"], row["labeled_images"]): row for row in rows}
 
 
 def page(rows: list[dict[str, Any]]) -> str:
     lines = ["# Steps a second", "", *INTRODUCTION]
     for device in sorted({row["device"] for row in rows}):
         mine = sorted((row for row in rows if row["device"] == device), key=lambda row: row["case"])
-        base = next((r["steps_per_second"] for r in mine if r["case"] == "fixmatch"), None)
         lines += [
             "",
             f"## {device}",
             "",
-            "| case | steps/s | cost beside fixmatch | augmentation, forward, backward, update, ms "
-            "| waited, ms | matrix peak | memory peak | GiB | first step, s | date, commit |",
-            "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |",
+            "| case | images a step | steps/s | cost beside fixmatch "
+            "| augmentation, forward, backward, update, ms | waited, ms | matrix peak "
+            "| memory peak | GiB | first step, s | date, commit |",
+            "| --- | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |",
         ]
-        for row in mine:
-            spent = row["milliseconds"]
-            same = row["data"] == "cifar10" and base is not None
-            cost = f"{base / row['steps_per_second']:.2f}" if same else "-"
-            stages = ("augmentation", "forward", "backward", "update")
-            lines.append(
-                f"| {row['case']} | {row['steps_per_second']:.1f} | {cost} "
-                f"| {', '.join(f'{spent[stage]:.2f}' for stage in stages)} "
-                f"| {row['milliseconds_waited_for_pictures']:.2f} "
-                f"| {100 * row.get('share_of_matrix_peak', 0):.0f} % "
-                f"| {100 * row.get('share_of_memory_peak', 0):.0f} % "
-                f"| {row.get('peak_memory_gib', 0):.1f} | {row['seconds_to_first_step']:.0f} "
-                f"| {row['date']}, `{row['commit']}` |"
-            )
+        lines += [line(row, cost(row, mine)) for row in mine]
     return "\n".join(lines) + "\n"
+
+
+def cost(row: dict[str, Any], beside: Sequence[dict[str, Any]]) -> str:
+    """How many times as long as FixMatch's a step takes, on the same data and labels."""
+    keys = ("data", "model", "labeled_images")
+    for other in beside:
+        if other["case"] == "fixmatch" and all(other[key] == row[key] for key in keys):
+            return f"{other['steps_per_second'] / row['steps_per_second']:.2f}"
+    return "-"
+
+
+def line(row: dict[str, Any], cost: str) -> str:
+    spent = row["milliseconds"]
+    stages = ", ".join(
+        f"{spent[stage]:.2f}" for stage in ("augmentation", "forward", "backward", "update")
+    )
+    return (
+        f"| {row['case']} | {row['labeled_images']} + {row['unlabeled_images']} "
+        f"| {row['steps_per_second']:.1f} | {cost} | {stages} "
+        f"| {row['milliseconds_waited_for_pictures']:.2f} "
+        f"| {100 * row.get('share_of_matrix_peak', 0):.0f} % "
+        f"| {100 * row.get('share_of_memory_peak', 0):.0f} % "
+        f"| {row.get('peak_memory_gib', 0):.1f} | {row['seconds_to_first_step']:.0f} "
+        f"| {row['date']}, `{row['commit']}` |"
+    )
 
 
 def main() -> None:
@@ -229,7 +240,8 @@ def main() -> None:
     commit = options.commit or (checkout()["commit"] or "unknown")[:7]
     wanted = options.only or list(cases())
     if not options.again:
-        wanted = [name for name in wanted if (name, device) not in known()]
+        done = {name for name, where, _ in known() if where == device}
+        wanted = [name for name in wanted if name not in done]
     RESULTS.mkdir(parents=True, exist_ok=True)
     everything = cases()
     for name, row in measured([(name, everything[name]) for name in wanted], options.processes):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from fullmatch.bench import StageWatch, Traffic, bench
+from fullmatch.bench import StageWatch, Traffic, bench, noise
 from fullmatch.settings import resolve
 
 SMALL = ("model.name=wrn-10-1", "training.batch=4", "training.ratio=2", "training.threads=1")
@@ -45,9 +45,11 @@ def test_own_pictures_are_read_from_their_folder(tmp_path: Path) -> None:
             place = tmp_path / name / f"{number}.png"
             place.parent.mkdir(exist_ok=True)
             Image.new("RGB", (16, 16), (number * 20, 0, 0)).save(place)
-    config = resolve(data=str(tmp_path), assignments=(*SMALL, "data.size=16"))
-    found = bench(config, steps=2, repeats=1)
+    settings = (*SMALL, "data.size=16", "training.batch=20")
+    found = bench(resolve(data=str(tmp_path), assignments=settings), steps=2, repeats=1)
     assert found["data"] == str(tmp_path)
+    assert found["labeled_images"] == 16
+    assert "16 labeled images are fewer than a batch of 20" in found["how"]
     assert found["milliseconds_waited_for_pictures"] >= 0
 
 
@@ -65,6 +67,6 @@ def test_traffic_counts_each_operand_and_result_once() -> None:
     assert traffic.bytes == 4 * (3 * 16 + 2 * 3 * 9 + 2 * 16)
 
 
-def test_a_batch_that_shrinks_is_said() -> None:
-    config = resolve(data="digits", assignments=(*SMALL, "training.batch=50"))
-    assert "40 labeled images are fewer than a batch of 50" in bench(config, steps=1)["how"]
+def test_noise_has_labels_for_a_whole_batch() -> None:
+    """Though CIFAR-10 has 40 by default, and 64 are asked for."""
+    assert len(noise(resolve(data="cifar10")).labeled) >= 64

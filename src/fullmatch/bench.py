@@ -1,5 +1,6 @@
 """How fast a training step is here, where its time goes, and how near that is to the machine."""
 
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -48,11 +49,14 @@ def bench(
         times = [advance(run, steps) / steps for _ in range(repeats)]
         waited = (run.trainer.feed.waited - waited) / (steps * repeats)
         step = statistics.median(times)
+        raw = run.trainer.feed.batch()
         found: dict[str, Any] = {
             "data": config.data.name,
             "algorithm": display_name(config.algorithm),
             "model": config.model.name,
             "device": device_name(run.device),
+            "labeled_images": len(raw.labeled),
+            "unlabeled_images": len(raw.unlabeled),
             "how": "; ".join(run.notes),  # batches that had to shrink among them
             "steps_per_second": 1 / step,
             "spread": (max(times) - min(times)) / step,
@@ -94,7 +98,9 @@ def noise(config: ExperimentConfig) -> SemiDataset:
         appearance=appearance,
         benchmark=True,
     )
-    wanted = config.data.labels or 4 * facts.num_classes
+    # At least a batch of labels: with fewer the batch would shrink, and the step be another one.
+    batch = facts.num_classes * math.ceil(config.training.batch / facts.num_classes)
+    wanted = max(config.data.labels or 0, batch)
     return SemiDataset.of(source, draw(labels, wanted, 0, facts.num_classes, facts.name))
 
 

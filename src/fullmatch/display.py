@@ -226,6 +226,8 @@ def show_bench(found: dict[str, Any]) -> None:
     """Steps a second, where their time goes, and how near that is to what the machine can do."""
     print(f"{found['algorithm']} on {found['data']}, {found['model']}; {found['how']}")
     listing = Listing("measure", "value")
+    images = f"{found['labeled_images']} labeled, {found['unlabeled_images']} unlabeled"
+    listing.add("images a step", images)
     listing.add("steps a second", f"{found['steps_per_second']:.1f}")
     for stage, spent in found["milliseconds"].items():
         listing.add("a step, ms" if stage == "step" else f"  {stage}, ms", f"{spent:.2f}")
@@ -238,7 +240,7 @@ def show_bench(found: dict[str, Any]) -> None:
         listing.add("share of the memory peak", f"{percent(share)} of {peak:.1f} TB/s")
         listing.add("peak memory", f"{found['peak_memory_gib']:.1f} GiB")
     if "copies_from_host" in found:
-        listing.add("copies from the host a step", f"{found['copies_from_host']:.0f}")
+        listing.add("copies from the host a step", f"{found['copies_from_host']:g}")
     listing.show()
     if "kernels" in found:
         kernels = Listing("ms a step", "calls", "kernel")

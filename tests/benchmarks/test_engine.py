@@ -13,11 +13,14 @@ from fullmatch.given import load_source
 from fullmatch.settings import resolve
 
 
-def line(case: str, speed: float, data: str = "cifar10") -> dict[str, Any]:
+def line(case: str, speed: float, data: str = "cifar10", labeled: int = 64) -> dict[str, Any]:
     stages = ("step", "augmentation", "forward", "backward", "update")
     return {
         "case": case,
         "data": data,
+        "model": "wrn-28-2",
+        "labeled_images": labeled,
+        "unlabeled_images": 448,
         "device": "some GPU",
         "steps_per_second": speed,
         "milliseconds": dict.fromkeys(stages, 1.0),
@@ -30,10 +33,11 @@ def line(case: str, speed: float, data: str = "cifar10") -> dict[str, Any]:
 
 def test_cost_is_beside_fixmatch_and_only_on_the_same_data() -> None:
     rows = [line("fixmatch", 100), line("remixmatch", 50), line("larger", 20, "stl10")]
-    table = engine.page(rows)
-    assert "| remixmatch | 50.0 | 2.00 |" in table
-    assert "| fixmatch | 100.0 | 1.00 |" in table
-    assert "| larger | 20.0 | - |" in table
+    table = engine.page([*rows, line("uda", 105, labeled=40)])
+    assert "| remixmatch | 64 + 448 | 50.0 | 2.00 |" in table
+    assert "| fixmatch | 64 + 448 | 100.0 | 1.00 |" in table
+    assert "| larger | 64 + 448 | 20.0 | - |" in table
+    assert "| uda | 40 + 448 | 105.0 | - |" in table
 
 
 def test_every_algorithm_has_a_case() -> None:
