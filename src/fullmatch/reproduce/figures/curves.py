@@ -11,30 +11,37 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+CLIMB = 0.1  # share of a training in which accuracy rises steeply
 SMOOTH = 60  # points that a noisy curve is brought down to
 
 
 def pseudo_labels(runs: Sequence[Shown]) -> "Figure":
     """The share of unlabeled images that are confident enough for a pseudo-label."""
-    return percents(
-        runs, "selected", "images with a pseudo-label (%)", "a method with pseudo-labels"
-    )
+    figure, axes = canvas()
+    shown = having(runs, "selected", "a method with pseudo-labels")
+    for run, color in zip(shown, COLORS, strict=False):
+        steps, values = means(run.curves["selected"])
+        axes.plot(steps, [100 * value for value in values], color=color, label=run.label)
+    finish(axes, shown)
+    axes.set_ylabel("images with a pseudo-label (%)")
+    axes.set_ylim(bottom=0)
+    return figure
 
 
 def accuracy(runs: Sequence[Shown]) -> "Figure":
-    """The averaged model on the test images."""
-    return percents(runs, "teacher.top1", "test accuracy (%)", "a benchmark")
-
-
-def percents(runs: Sequence[Shown], metric: str, title: str, who: str) -> "Figure":
+    """The averaged model on the test images; the first climb, alike for all, is cut off below."""
     figure, axes = canvas()
-    shown = having(runs, metric, who)
+    shown = having(runs, "teacher.top1", "a benchmark")
+    later: list[float] = []
     for run, color in zip(shown, COLORS, strict=False):
-        steps, values = means(run.curves[metric])
-        axes.plot(steps, [100 * value for value in values], color=color, label=run.label)
+        steps, values = run.curves["teacher.top1"]
+        percent = [100 * value for value in values]
+        axes.plot(steps, percent, color=color, label=f"{run.label}: {percent[-1]:.1f}")
+        later += [y for x, y in zip(steps, percent, strict=True) if x > CLIMB * steps[-1]]
     finish(axes, shown)
-    axes.set_ylabel(title)
-    axes.set_ylim(bottom=0)
+    axes.legend(loc="lower right")
+    axes.set_ylabel("test accuracy (%)")
+    axes.set_ylim(bottom=10 * (min(later) // 10))
     return figure
 
 
