@@ -8,11 +8,12 @@ import pytest
 
 from fullmatch import presets
 from fullmatch.errors import UserError
-from fullmatch.experiment import Run
+from fullmatch.experiment import Run, start
 from fullmatch.reproduce import grid, plan
 from fullmatch.reproduce.grid import Cell
 from fullmatch.reproduce.ledger import Ledger
 from fullmatch.reproduce.plan import Planned, carry_out, estimate, steps_of
+from fullmatch.runfolder import RunFolder
 from tests.reproduce.conftest import CELL, method
 from tests.reproduce.test_lines import CIFAR, entry
 from tests.small_runs import finish
@@ -76,6 +77,22 @@ def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
     (found,) = ledger.entries()
     assert any("resumed at step" in note for note in found["notes"])
     assert len(list(runs.iterdir())) == 1
+
+
+def test_several_processes_share_a_table(tmp_path: Path) -> None:
+    ledger, runs = Ledger(tmp_path / "ledger"), tmp_path / "runs"
+    done, taken, free = planned(ledger, runs, "FixMatch", "FullMatch", "UDA")
+    list(carry_out([done], ledger, follow))  # as another process would
+    other = start(taken.config, RunFolder(taken.folder, new=True))
+    with other.folder.locked():
+        outcomes = [words for _, words in carry_out([done, taken, free], ledger, follow)]
+    assert outcomes[0] == "another process has done it meanwhile"
+    assert "another process is training in" in outcomes[1]
+    assert outcomes[2].startswith("recorded in ")
+    assert [item.status for item in planned(ledger, runs, "FullMatch", "UDA")] == [
+        "stopped",
+        "finished",
+    ]
 
 
 def test_a_run_that_was_trained_but_not_recorded(tmp_path: Path) -> None:

@@ -125,9 +125,15 @@ class Ledger:
 
     folder: Path
 
+    def path(self, name: str) -> Path:
+        return self.folder / f"{name}.json"
+
+    def has(self, name: str) -> bool:
+        return self.path(name).exists()
+
     def add(self, entry: dict[str, Any]) -> Path:
         """Write an entry; another result of the same name is never overwritten."""
-        path = self.folder / f"{entry['name']}.json"
+        path = self.path(entry["name"])
         if path.exists() and read(path) != entry:
             raise UserError(
                 f"{path} holds another result already; rename the run folder, or remove the file"

@@ -1,7 +1,7 @@
 """Which runs a table needs, which of them are done, and what the rest will take."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -149,11 +149,17 @@ def carry_out(
 ) -> Iterator[tuple[Planned, str]]:
     """Train what is missing and record it; yields what happened to each run.
 
-    A run that cannot be done is said and passed over: it must not hold up the others.
+    A run that cannot be done is said and passed over: it must not hold up the others. Neither must
+    one that another process, started on the same table, has taken since.
     """
     for item in planned:
         if item.status == "finished":
             continue
+        status = status_of(item.folder)
+        if ledger.has(item.folder.name) or status == "trained" != item.status:
+            yield item, "another process has done it meanwhile"
+            continue
+        item = replace(item, status=status)
         try:
             notes = [] if item.status == "trained" else train(item, follow)
             entry = record(item.folder, fresh=item.status != "trained", notes=notes)

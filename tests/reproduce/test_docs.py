@@ -1,0 +1,48 @@
+"""What docs/reproduce.md tells people to type is understood, and does what it says."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fullmatch.cli import main
+
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT, RESULTS = (DOCS / "reproduce.md").read_text(encoding="utf-8"), DOCS / "results.md"
+
+
+def commands() -> list[list[str]]:
+    """Words after `fullmatch reproduce`, of every block; the card to use is left out."""
+    blocks = re.findall(r"^```\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    found = re.findall(r"fullmatch reproduce (.*?)(?: &)?$", "\n".join(blocks), re.MULTILINE)
+    return [shlex.split(words) for words in found]
+
+
+@pytest.mark.parametrize(
+    "words", [words for words in commands() if words[0].startswith("table")], ids=" ".join
+)
+def test_tables_can_be_planned(
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["reproduce", *words, *([] if "--plan" in words else ["--plan"])])
+    assert "what is left takes about" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_is_recorded_and_the_page_written(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    record, page = (words for words in commands() if words[0] in ("record", "page"))
+    shutil.copytree(runs["fullmatch"], record[1])
+    (tmp_path / "docs").mkdir()
+    shutil.copy(RESULTS, "docs")
+    main(["reproduce", *record, "--dirty"])  # with changes: the example's commit is not looked up
+    main(["reproduce", *page])
+    assert f"[{Path(record[1]).name}]" in Path("docs/results.md").read_text(encoding="utf-8")
