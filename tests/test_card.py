@@ -33,6 +33,11 @@ def test_says_everything_in_order(digits_card: str) -> None:
     assert "40 labeled pictures, and 1,297 without their labels" in digits_card
 
 
+def test_no_unlabeled_pictures_are_not_counted(tmp_path: Path) -> None:
+    text = card(TrainedRun(copied(digits_run(), tmp_path / "run", unlabeled=40)))
+    assert "40 labeled pictures, and no others." in text
+
+
 def test_accuracy_is_the_results_with_its_interval(digits_card: str) -> None:
     scores = json.loads((digits_run() / "result.json").read_text())["teacher"]
     low, high = scores["interval"]

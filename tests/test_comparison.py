@@ -8,6 +8,7 @@ from safetensors.torch import load_file, save_file
 
 from fullmatch.comparison import FOLDER, baseline_of, compare
 from fullmatch.experiment import Run
+from fullmatch.report.sentences import subject
 from fullmatch.runfolder import RunFolder
 from tests.small_runs import abandon_after, begin, config, digits, finish, stop_after
 
@@ -70,3 +71,15 @@ def test_comparison_counts_image_by_image(tmp_path: Path) -> None:
     assert found is not None and found["gain"] == 0.4 and found["verdict"] == "helped"
     result = json.loads(folder.result.read_text())
     assert result["labels_only"] == found and result["data"] == "digits"
+
+
+def test_a_start_that_the_labels_alone_do_not_have_is_told(tmp_path: Path) -> None:
+    first = finished(tmp_path / "first")
+    warm = config("fullmatch", f"model.start={first.path}", baseline=True)
+    folder = finish(begin(warm, tmp_path / "warm")).folder
+    alone = baseline(folder)
+    assert alone.config.model.start is None
+    finish(alone)
+    found = compare(folder)
+    assert found is not None and found["start"] == str(first.path)
+    assert subject(folder.read_result()).startswith("Together with the weights of the earlier run")

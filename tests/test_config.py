@@ -139,6 +139,7 @@ def test_typed_texts_become_what_their_field_is() -> None:
     [
         ("training.steps", "expected a.b=value"),
         ("=3", "expected a.b=value"),
+        ("training.steps=1\ntraining.batch=2", "expected a.b=value on one line"),
         ("training.steps=many", "training.steps is 'many', expected a whole number"),
         ("training.steps=1.5", "training.steps is 1.5, expected a whole number"),
         ("training.steps=", "training.steps is '', expected a whole number"),

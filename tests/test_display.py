@@ -113,14 +113,16 @@ def test_progress_in_a_terminal(
     assert "8/8" in found and "loss" in found and "test" in found and "used" not in found
 
 
-def test_listings(capsys: pytest.CaptureFixture[str]) -> None:
+def test_listings(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     display.list_algorithms()
     found = capsys.readouterr().out
     assert all(any(line.startswith(name) for line in found.splitlines()) for name in ALGORITHMS)
     assert "fullmatch = full-fixmatch" in found and "fullflex = full-flexmatch" in found
+    monkeypatch.setenv("FULLMATCH_DATA", "/some where/data")
     display.list_datasets()
     found = capsys.readouterr().out
     assert all(name in found for name in DATASETS) and "embedded" in found
+    assert "looked for in /some where/data; to change it: FULLMATCH_DATA=FOLDER" in found
     display.list_models()
     found = capsys.readouterr().out
     assert "wrn-28-2" in found and "<any torchvision classifier>" in found

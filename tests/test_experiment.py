@@ -9,14 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 from fullmatch.config import experiment_config, read_toml
-from fullmatch.data import Source, TensorStore
+from fullmatch.data import ImageStore, Source, TensorStore
 from fullmatch.errors import UserError
 from fullmatch.experiment import Run, start
 from fullmatch.given import split_of
 from fullmatch.runfolder import RunFolder
+from fullmatch.training.evaluation import scores
 from tests.small_runs import STEPS, begin, bits, config, digits, finish, remains
 
 
@@ -108,6 +110,24 @@ def test_callers_random_numbers_are_untouched(tmp_path: Path) -> None:
     found += [numbers() for _ in made.records()]
     found += [numbers() for _ in range(20 - len(found))]
     assert found == expected
+
+
+def test_test_images_are_predicted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    predict = Run.predict
+
+    def counted(self: Run, who: str, images: ImageStore) -> Tensor:
+        asked.append(who)
+        return predict(self, who, images)
+
+    monkeypatch.setattr(Run, "predict", counted)
+    source = replace(digits(), benchmark=False)  # so that only the end looks at the test
+    folder = RunFolder.planned("once", tmp_path / "run")
+    made = finish(start(config("npmatch", labels=40), folder, source))  # its predictions are drawn
+    assert sorted(asked) == ["student", "teacher"]
+    saved = load_file(made.folder.predictions)
+    scored = scores(saved["probabilities"], saved["labels"])
+    assert scored.ece == made.result["teacher"]["ece"]
 
 
 class Diverging(torch.nn.Module):

@@ -59,6 +59,8 @@ def test_file_stands_alone_and_names_its_classes(exported: tuple[TrainedRun, Pat
     assert about["fullmatch"] == fullmatch.__version__
     (wanted,) = model.graph.input
     assert wanted.type.tensor_type.elem_type == onnx.TensorProto.UINT8
+    for end in (wanted, *model.graph.output):
+        assert end.type.tensor_type.shape.dim[0].dim_param == "batch"
     assert b".py" not in path.read_bytes()  # nothing of the machine it was made on
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fullmatch import folds
-from fullmatch.data import Source
+from fullmatch.data import Source, TensorStore
 from fullmatch.experiment import start
 from fullmatch.honest import honest
 from fullmatch.runfolder import RunFolder
@@ -51,6 +51,19 @@ def test_surer_than_right_is_noted(tmp_path: Path, own: Source) -> None:
         f"only {100 * result['honest']['accuracy']:.0f} % of held-out"
         in result["health"][0]["words"]
     )
+
+
+def test_without_unlabeled_pictures_it_learns_from_no_mistakes(
+    tmp_path: Path, own: Source, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labeled = (own.labels >= 0).nonzero().flatten()
+    few = replace(own, images=TensorStore(own.images.read(labeled)), labels=own.labels[labeled])
+    folder = trained(few, tmp_path / "run")
+    lines = [{"step": step, "loss": 1.0, "selected": 1.0} for step in range(1, 9)]
+    folder.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    honest(folder, few)
+    assert json.loads(folder.result.read_text())["health"] == []
+    assert "unlabeled" not in capsys.readouterr().out
 
 
 def test_a_test_answers_better(tmp_path: Path, own: Source) -> None:

@@ -26,6 +26,27 @@ def test_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [line.split()[0] for line in printed[-3:]] == ["round", "1", "2"]
 
 
+def test_another_number_of_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def called(count: int, out: str) -> Path:
+        main(["rounds", "digits", "--rounds", str(count), "--out", str(tmp_path / out), *SETTINGS])
+        return tmp_path / out
+
+    folder = called(2, "rounds")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(SystemExit, match="2"):
+        called(3, "rounds")
+    said = capsys.readouterr().err
+    assert "has another number of rounds than 3" in said and "--out" in said
+    assert {path: path.read_bytes() for path in before} == before
+    assert not (folder / "round-03").exists()
+    # Nothing has been learned yet from what a single round chose: it chooses again.
+    extended, straight = called(1, "one"), called(3, "three")
+    called(3, "one")
+    for number in (1, 2, 3):
+        place = f"round-{number:02d}/choice.safetensors"
+        assert (extended / place).read_bytes() == (straight / place).read_bytes()
+
+
 def test_a_round_killed_before_it_chose(tmp_path: Path) -> None:
     out = tmp_path / "rounds"
     main(["rounds", "digits", "--rounds", "1", "--out", str(out), *SETTINGS])

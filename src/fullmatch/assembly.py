@@ -156,12 +156,14 @@ class Assembly:
         )
 
     def evaluate(self) -> dict[str, Scores]:
-        assert self.dataset.test is not None and self.dataset.test_labels is not None
+        labels = self.dataset.test_labels
+        assert labels is not None
+        return {who: scores(probs, labels) for who, probs in self.on_the_test().items()}
+
+    def on_the_test(self) -> dict[str, Tensor]:
+        """Probabilities of the test images, of student and teacher."""
         store = self.test_store()
-        return {
-            who: scores(self.predict(who, store), self.dataset.test_labels)
-            for who in ("student", "teacher")
-        }
+        return {who: self.predict(who, store) for who in ("student", "teacher")}
 
     def test_store(self) -> data.ImageStore:
         """The test images, on the device if they are tensors; moved there once."""

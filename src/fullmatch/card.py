@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
+from fullmatch.report.runs import any_unlabeled
 from fullmatch.report.sentences import subject
 from fullmatch.settings import display_name
 from fullmatch.trained import TrainedRun
@@ -41,9 +42,10 @@ def data(run: TrainedRun) -> Iterator[str]:
     result = run.result
     yield "## Data"
     yield ""
+    others = f"{result['unlabeled']:,} without their labels, the labeled ones among them"
     yield (
         f"{plain(result['data'])}: {result['labels']:,} labeled pictures, and "
-        f"{result['unlabeled']:,} without their labels, the labeled ones among them."
+        f"{others if any_unlabeled(result) else 'no others'}."
     )
     if result.get("split"):
         yield f"Which labels were used is in split.json (hash {result['split'][:16]})."

@@ -42,6 +42,8 @@ def compare(folder: RunFolder) -> dict[str, Any] | None:
         return None
     theirs, ours = (right(each) for each in both)
     found = difference(ours, theirs)
+    if start := config_of(folder).model.start:  # what helped, or not, is this too
+        found["start"] = start
     folder.write_result(folder.read_result() | {"labels_only": found})
     return found
 

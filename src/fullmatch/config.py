@@ -199,9 +199,9 @@ def overrides(assignments: Iterable[str]) -> Table:
     table: Table = {}
     for assignment in assignments:
         path, equals, value = assignment.partition("=")
-        if not equals or not path:
+        if not equals or not path or "\n" in value.strip():
             raise UserError(
-                f"--set {assignment!r}: expected a.b=value, such as training.steps=1000"
+                f"--set {assignment!r}: expected a.b=value on one line, such as training.steps=1000"
             )
         *parents, last = path.strip().split(".")
         place = table

@@ -107,6 +107,7 @@ class Listing:
 
 def show_result(folder: RunFolder) -> None:
     """Accuracies with their intervals, how they were chosen, and what was written."""
+    from fullmatch.report.runs import any_unlabeled
     from fullmatch.report.sentences import subject
 
     result = folder.read_result()
@@ -121,7 +122,7 @@ def show_result(folder: RunFolder) -> None:
             alone = baseline.read_result()["teacher"]
             table.add_row("the labels only", percent(alone["last"]), interval(alone["interval"]))
         ours = result["teacher"]
-        none = result.get("unlabeled") == result["labels"]
+        none = not any_unlabeled(result)
         unlabeled = "the labels, as unlabeled too" if none else "labels and unlabeled images"
         if result["algorithm"]["name"] == "supervised":
             unlabeled = "the labels only"
@@ -187,7 +188,7 @@ def list_algorithms() -> None:
 
 
 def list_datasets() -> None:
-    from fullmatch.data.catalog import DATASETS
+    from fullmatch.data.catalog import DATASETS, data_root
 
     listing = Listing("name", "classes", "training", "test", "size", "files")
     for name, facts in DATASETS.items():
@@ -198,6 +199,7 @@ def list_datasets() -> None:
             name, str(facts.num_classes), f"{facts.train:,}", f"{facts.test:,}", size, files
         )
     listing.show()
+    print(f"Files are looked for in {data_root().absolute()}; to change it: FULLMATCH_DATA=FOLDER")
     print("Or your own pictures: a folder with labeled/CLASS/* and unlabeled/*, a CSV, an NPZ.")
 
 

@@ -30,6 +30,7 @@ from fullmatch.given import hash_of, load_source, said_in_full, split_of
 from fullmatch.results import summary
 from fullmatch.runfolder import RunFolder
 from fullmatch.training import checkpoint
+from fullmatch.training.evaluation import scores
 from fullmatch.training.health import Watch
 from fullmatch.training.randomness import borrowed, seed_step
 from fullmatch.training.trainer import Record
@@ -133,12 +134,14 @@ class Run(Assembly):
     def watch(self) -> Watch:
         """Who knows what is usual for these pictures, and so what is not."""
         counts = self.dataset.label_counts
-        foreign = not self.dataset.benchmark and bool(self.config.algorithm.views.unlabeled)
+        unlabeled = len(self.dataset.unlabeled) > sum(counts)  # which are among them
+        own = not self.dataset.benchmark and bool(self.config.algorithm.views.unlabeled)
         return Watch(
             self.dataset.num_classes,
             steps=self.config.training.steps,
             largest_prior=max(counts) / sum(counts),
-            foreign=foreign_share(self.dataset) if foreign else 0.0,
+            foreign=foreign_share(self.dataset) if own and unlabeled else 0.0,
+            unlabeled=unlabeled,
         )
 
     def table(self) -> dict[str, Any]:
@@ -169,14 +172,13 @@ class Run(Assembly):
             "device": device_name(self.device),
             "versions": versions(),
         }
-        if self.dataset.test is not None and self.dataset.test_labels is not None:
-            probs = self.predict("teacher", self.test_store()).float().cpu().contiguous()
-            save_file(
-                {"probabilities": probs, "labels": self.dataset.test_labels.clone()},
-                self.folder.predictions,
-            )
-            found = {who: found.as_dict() for who, found in self.evaluate().items()}
-            self.result |= summary(found, records, self.dataset.benchmark)
+        labels = self.dataset.test_labels
+        if labels is not None:
+            found = self.on_the_test()
+            probs = found["teacher"].float().cpu().contiguous()
+            save_file({"probabilities": probs, "labels": labels.clone()}, self.folder.predictions)
+            final = {who: scores(each, labels).as_dict() for who, each in found.items()}
+            self.result |= summary(final, records, self.dataset.benchmark)
         accuracy = self.result.get("teacher", {}).get("last")
         standing = self.watch.standing(records, accuracy)
         self.result["health"] = [asdict(finding) for finding in standing]

@@ -97,17 +97,18 @@ def traced(served: Served, run: TrainedRun) -> Any:
 
 
 def as_onnx(served: Served, example: Tensor) -> Any:
-    batch = torch.export.Dim("batch")
+    batch = ({0: torch.export.Dim("batch")},)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own concerns
         # Strict, since tracing by running it would fix the batch wherever len() is asked for it.
-        graph = torch.export.export(served, (example,), dynamic_shapes=({0: batch},), strict=True)
+        graph = torch.export.export(served, (example,), dynamic_shapes=batch, strict=True)
         program = torch.onnx.export(
             graph,
             dynamo=True,
             verbose=False,
             input_names=["images"],
             output_names=["probabilities"],
+            dynamic_shapes=batch,  # for its name alone, which is not kept in the graph
         )
     assert program is not None
     return program.model_proto

@@ -13,6 +13,7 @@ from fullmatch.data.preparation import prepared
 from fullmatch.display import console, say
 from fullmatch.folds import Estimate, Progress
 from fullmatch.given import load_source, split_of
+from fullmatch.report.runs import any_unlabeled
 from fullmatch.runfolder import RunFolder
 from fullmatch.settings import config_of
 from fullmatch.training.health import overconfident
@@ -38,7 +39,7 @@ def honest(folder: RunFolder, source: Source | None = None) -> dict[str, Any] | 
             steps = estimate.config.training.steps
             say(
                 f"estimating the accuracy on held-out labels: {len(estimate.parts)} parts, each "
-                f"with and without the unlabeled pictures, {steps} steps"
+                f"learned by this method and from the labels alone, {steps} steps"
             )
         with folder.locked(), folder.writing(), bar_of() as bar:
             task = bar.add_task("how good is it?", total=1.0)
@@ -54,7 +55,8 @@ def honest(folder: RunFolder, source: Source | None = None) -> dict[str, Any] | 
     if estimate.parts:
         held = load_file(folder.path / FOLDER / "held-out.safetensors")
         result |= calibration(held["probabilities"], held["labels"]).as_result()
-        if too_sure := overconfident(folder.records(), estimate.result["accuracy"]):
+        too_sure = overconfident(folder.records(), estimate.result["accuracy"])
+        if too_sure and any_unlabeled(result):
             say(too_sure.sentence())
             result["health"] = [*result.get("health", []), asdict(too_sure)]
     folder.write_result(result)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -41,12 +42,19 @@ def rounds(
         chosen = folder.path / "choice.safetensors"
         if folder.config.exists() and asked != without_choice(config_of(folder)):
             raise UserError(f"{folder.path} has other settings; name another folder with --out")
-        if not chosen.exists():
+        # All but the last rounds hand on the same number of labels of every class.
+        balanced = number < count - 1
+        if was_balanced(chosen) is not balanced:
+            if chosen.exists() and (parent / f"round-{number + 1:02d}").exists():
+                raise UserError(
+                    f"{parent} has another number of rounds than {count}: the next round would "
+                    f"learn from other labels than {folder.path.name} chose; name another folder "
+                    "with --out"
+                )
             run = a_round(replace(config, algorithm=spec), folder, source)
             if not folder.result.exists():
                 follow(run)
-            # All but the last rounds hand on the same number of labels of every class.
-            write(chosen, choice_of(run, balanced=number < count - 1))
+            write(chosen, choice_of(run, balanced=balanced), balanced)
         spec = replace(spec, choice=str(chosen))
         yield folder
 
@@ -83,7 +91,16 @@ def choice_of(run: Run, *, balanced: bool) -> Choice:
     return choose(torch.cat(parts, dim=1), balanced=balanced)
 
 
-def write(path: Path, choice: Choice) -> None:
+def write(path: Path, choice: Choice, balanced: bool) -> None:
     aside = path.with_name(f".{path.name}")
-    save_file({name: tensor.contiguous() for name, tensor in choice._asdict().items()}, aside)
+    tensors = {name: tensor.contiguous() for name, tensor in choice._asdict().items()}
+    save_file(tensors, aside, metadata={"balanced": str(balanced)})
     aside.replace(path)
+
+
+def was_balanced(path: Path) -> bool | None:
+    """How a round chose; None where it has not chosen yet."""
+    if not path.exists():
+        return None
+    with safe_open(path, framework="pt") as file:
+        return (file.metadata() or {}).get("balanced") == "True"

@@ -10,6 +10,7 @@ from fullmatch.display import ProgressBar, say
 from fullmatch.experiment import Run
 from fullmatch.rollback import guarded
 from fullmatch.runfolder import RunFolder
+from fullmatch.settings import config_of
 from fullmatch.training.health import Finding
 
 INTERRUPTED = 130  # the exit code of a program stopped by Ctrl-C
@@ -18,8 +19,9 @@ INTERRUPTED = 130  # the exit code of a program stopped by Ctrl-C
 def follow_baseline(folder: RunFolder) -> None:
     """Train the same network on the labels alone, beside the run it is compared with."""
     run = baseline_of(folder)
+    warm = config_of(folder).model.start is not None
     if run is not None:
-        print("\nThe same network on the labels alone:")
+        print(f"\nThe same network on the labels alone{', started anew' * warm}:")
         follow(run)
     compare(folder)
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -11,9 +12,15 @@ from torch import Tensor
 from fullmatch.losses import (
     adaptive_k,
     adaptive_negative,
+    cross_entropy,
+    entropy,
     entropy_meaning,
+    kullback_leibler,
     log1m_softmax,
+    low_probability_negative,
     negative_labels,
+    negative_learning,
+    self_adaptive_fairness,
 )
 
 CEILING = 0.9025
@@ -255,6 +262,52 @@ def test_a_tie_with_the_kth_class_is_not_negative() -> None:
 def test_a_row_that_is_not_finite_has_no_negatives() -> None:
     weak = torch.tensor([[math.inf, 2.0, 1.0], [3.0, 2.0, 1.0], [1.0, 2.0, -math.inf]])
     assert negative_labels(weak, 2).tolist() == [[False] * 3, [False, False, True], [False] * 3]
+
+
+def test_any_integer_is_a_k() -> None:
+    expected = negative_labels(MIXED_WEAK, 3)
+    for k in (np.int64(3), np.int32(3), np.uint8(3)):
+        assert torch.equal(negative_labels(MIXED_WEAK, k), expected)
+    for wrong in (np.int64(5), np.float64(3), 3.0, True):
+        with pytest.raises(ValueError, match=r"k must be an integer in \[2, 4\]"):
+            negative_labels(MIXED_WEAK, wrong)  # type: ignore[arg-type]
+
+
+SURE = torch.tensor([[200.0, 0.0, 0.0, 0.0]])
+NONE = torch.zeros(1, 4, dtype=torch.bool)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        adaptive_negative(SURE, SURE, 4),
+        entropy_meaning(SURE, SURE, ~ONE),
+        negative_learning(SURE, NONE),
+        low_probability_negative(SURE, SURE.softmax(1)),
+        entropy(SURE),
+        self_adaptive_fairness(SURE, torch.zeros(1), torch.full((4,), 0.25), torch.ones(4) / 4),
+    ],
+)
+def test_nothing_is_zero_and_not_minus_zero(loss: Tensor) -> None:
+    assert str(loss.item()) == "0.0"
+
+
+@pytest.mark.parametrize(
+    ("loss", "name"),
+    [
+        (lambda: log1m_softmax([[1.0, 2.0]]), "logits"),  # type: ignore[arg-type]
+        (lambda: adaptive_k(STRONG, [[1.0, 2.0]]), "weak_logits"),  # type: ignore[arg-type]
+        (lambda: entropy_meaning(STRONG, [[1.0]], ONE), "weak_logits"),  # type: ignore[arg-type]
+        (lambda: entropy_meaning(STRONG, WEAK, [True]), "selected"),  # type: ignore[arg-type]
+        (lambda: entropy([[1.0, 2.0]]), "logits"),  # type: ignore[arg-type]
+        (lambda: cross_entropy([[1.0]], ONE), "logits"),  # type: ignore[arg-type]
+        (lambda: kullback_leibler(STRONG, [[1.0]]), "probs"),  # type: ignore[arg-type]
+        (lambda: low_probability_negative([[1.0]], WEAK), "logits"),  # type: ignore[arg-type]
+    ],
+)
+def test_lists_are_named(loss: Callable[[], Tensor], name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name} must be a tensor; got list"):
+        loss()
 
 
 def test_a_tensor_k_is_clamped() -> None:

@@ -4,6 +4,7 @@ import math
 import pickle
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -92,7 +93,7 @@ def test_is_made_of_the_functions(variant: Any) -> None:
 
 def test_k_may_come_from_elsewhere() -> None:
     *rest, weak, strong = batch()
-    for k in (7, torch.tensor(7)):
+    for k in (7, np.int64(7), torch.tensor(7)):
         parts = FullMatchLoss(10)(*rest, weak, strong, k)
         assert parts.metrics["k"].item() == 7 and parts.metrics["negatives"].item() == 3
         assert torch.equal(
@@ -180,6 +181,16 @@ def test_bad_batches_are_named(place: int, given: Tensor, message: str) -> None:
         FullMatchLoss(4)(*inputs)
 
 
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [(0, "labeled_logits"), (1, "target"), (2, "weak_logits"), (3, "strong_logits")],
+)
+def test_lists_are_named(place: int, name: str) -> None:
+    inputs: list[Any] = [*GOOD[:place], GOOD[place].tolist(), *GOOD[place + 1 :]]
+    with pytest.raises(TypeError, match=f"{name} must be a tensor; got list"):
+        FullMatchLoss(4)(*inputs)
+
+
 def test_a_batch_of_other_classes_is_named() -> None:
     with pytest.raises(ValueError, match=r"strong_logits must have 5 classes.*\(3, 4\)"):
         FullMatchLoss(5)(torch.zeros(2, 5), *GOOD[1:])
@@ -189,6 +200,8 @@ def test_a_batch_of_other_classes_is_named() -> None:
     ("options", "message"),
     [
         ({"num_classes": 1}, "num_classes must be at least 2; got 1"),
+        ({"alpha": math.nan}, "alpha must be a finite number; got nan"),
+        ({"beta": math.inf}, "beta must be a finite number; got inf"),
         ({"threshold": 1.5}, r"threshold must be in \[0, 1\]; got 1.5"),
         ({"variant": "new"}, "variant must be one of .*'released', 'paper'.*; got 'new'"),
     ],

@@ -9,9 +9,14 @@ from cyclopts import App
 from fullmatch.commands.report import report, report_beside
 from fullmatch.data import load
 from fullmatch.errors import UserError
+from fullmatch.experiment import start
 from fullmatch.report.runs import read_run
+from fullmatch.runfolder import RunFolder
+from fullmatch.settings import resolve
 from tests.report.reading import read
 from tests.report.written import write_run
+from tests.small_pictures import pets_in
+from tests.small_runs import TINY, finish
 
 app = App(result_action="return_value")
 app.command(report)
@@ -36,6 +41,25 @@ def test_own_pictures(pets_run: Path, tmp_path: Path) -> None:
     assert titles == {f"test/{name}/bild ä {n}.png" for name in ("cat", "dög 2") for n in range(3)}
     assert "bild ä 1.png" in found.text
     assert not (pets_run / "report.html").exists()
+
+
+def test_own_pictures_without_a_test(tmp_path: Path) -> None:
+    pets = pets_in(tmp_path)
+    shutil.rmtree(pets / "test")
+    config = resolve(data=str(pets), assignments=(*TINY, "model.name=wrn-10-1"))
+    run = finish(start(config, RunFolder.planned("pets", tmp_path / "run")))
+    call(run.folder.path)
+    text = (run.folder.path / "report.html").read_text(encoding="utf-8")
+    found = read(text)
+    titles = sorted(span["title"] or "" for span in found.named("span") if "title" in span)
+    assert titles == [f"unlabeled/bild ä {n}.png" for n in range(6)]
+    assert "6 unlabeled pictures" in found.text
+    report_beside(run.folder.path, run.dataset)  # with the pictures at hand: the same page
+    assert (run.folder.path / "report.html").read_text(encoding="utf-8") == text
+    shutil.rmtree(pets)
+    call(run.folder.path)
+    found = read((run.folder.path / "report.html").read_text(encoding="utf-8"))
+    assert "The unlabeled pictures cannot be shown: no data set" in found.text
 
 
 def test_at_the_end_of_a_training(

@@ -4,10 +4,11 @@ import base64
 import io
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 
 from fullmatch.report.gallery import LONG, SIDE, Pictures, data_address, gallery, in_short
-from fullmatch.report.runs import read_run
+from fullmatch.report.runs import Predictions, read_run
 from tests.report.written import ODD, write_run
 
 
@@ -35,12 +36,20 @@ def test_every_picture_says_what_it_is(tmp_path: Path) -> None:
         asked.append(at)
         return Image.new("L", (8, 8))
 
-    markup = gallery(Pictures(image, lambda at: f"test/<b>/<{at}>.png"), [11, 0], found, ODD)
+    markup = gallery(Pictures(image, lambda at: f"test/<b>/<{at}>.png", found), [11, 0], ODD)
     assert asked == [11, 0] and markup.count("<img") == 2
     assert "<script>" not in markup and "&lt;11&gt;.png" in markup
     assert 'alt="&lt;11&gt;.png: it is ähre 麦; the model said &lt;script&gt;' in markup
     assert 'title="test/&lt;b&gt;/&lt;11&gt;.png">&lt;11&gt;.png</span>' in markup
     assert markup.count('class="wrong"') == 1 and "99\u00a0% sure" in markup
+
+
+def test_what_nobody_knows_is_not_called_wrong() -> None:
+    found = Predictions(np.array([[0.3, 0.7]]), np.array([-1]))
+    pictures = Pictures(lambda at: Image.new("L", (8, 8)), lambda at: "unlabeled/1.png", found)
+    markup = gallery(pictures, [0], ["cat", "dog"])
+    assert 'alt="1.png: the model said dog, 70\u00a0% sure"' in markup
+    assert "<span>said dog</span>" in markup and "wrong" not in markup
 
 
 def test_long_names_keep_their_ends() -> None:

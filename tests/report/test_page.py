@@ -10,11 +10,16 @@ from PIL import Image
 
 from fullmatch.report import page
 from fullmatch.report.gallery import Pictures
-from fullmatch.report.runs import Predictions, read_run
+from fullmatch.report.runs import Predictions, Run, read_run
 from tests.report.reading import read
 from tests.report.written import ODD, write_run
 
-BLANK = Pictures(lambda at: Image.new("L", (8, 8), at), lambda at: f"number {at}")
+
+def blank(run: Run, found: Predictions | None = None) -> Pictures:
+    """Grey squares for what is said of the test images, or of others."""
+    found = found or run.predictions
+    assert found is not None
+    return Pictures(lambda at: Image.new("L", (8, 8), at), lambda at: f"number {at}", found)
 
 
 def sections(text: str) -> list[str]:
@@ -22,7 +27,8 @@ def sections(text: str) -> list[str]:
 
 
 def test_a_real_run_with_pictures_and_baseline(digits_run: Path) -> None:
-    text = page.report(read_run(digits_run), BLANK)
+    run = read_run(digits_run)
+    text = page.report(run, blank(run))
     found = read(text)
     assert sections(text) == [
         *("result", "next", "curves", "unlabeled", "classes"),
@@ -42,6 +48,7 @@ def test_a_real_run_with_pictures_and_baseline(digits_run: Path) -> None:
         ({"finished": False, "records": 0}, {"result", "next"}, {"curves", "unlabeled"}),
         ({"test": False, "evaluated": False}, {"curves", "unlabeled"}, {"classes"}),
         ({"evaluated": False}, {"curves", "classes"}, {"pictures"}),
+        ({"unlabeled": 6}, {"curves", "classes"}, {"unlabeled"}),
     ],
 )
 def test_what_is_shown(tmp_path: Path, facts: Any, there: set[str], away: set[str]) -> None:
@@ -52,7 +59,7 @@ def test_what_is_shown(tmp_path: Path, facts: Any, there: set[str], away: set[st
 def test_nothing_a_user_wrote_becomes_markup(tmp_path: Path) -> None:
     ill = {"words": "<i>ill</i>", "knob": "<i>pill</i>"}
     path = write_run(tmp_path / "<b>run</b>", classes=ODD, health=[ill], data="<u>pets</u>")
-    text = page.report(read_run(path), BLANK)
+    text = page.report(read_run(path), blank(read_run(path)))
     found = read(text)
     assert not {"b", "i", "u", "note"} & {name for name, _ in found.tags}
     assert "<script>alert(1)</script>" in found.text and "<i>ill</i>" in found.text
@@ -85,9 +92,21 @@ def test_a_run_without_mistakes(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "run"))
     assert run.predictions is not None
     right = Predictions(run.predictions.probabilities, run.predictions.predicted)
-    assert "every test image is classified right" in page.report(
-        replace(run, predictions=right), BLANK
-    )
+    text = page.report(replace(run, predictions=right), blank(run, right))
+    assert "every test image is classified right" in text
+
+
+@pytest.mark.parametrize("count", [1, 2, 100])
+def test_unlabeled_pictures_where_there_is_no_test(tmp_path: Path, count: int) -> None:
+    run = read_run(write_run(tmp_path / "run", test=False, evaluated=False))
+    probabilities = np.random.default_rng(0).dirichlet([1, 1, 1], count)
+    found = Predictions(probabilities, np.full(count, -1))
+    text = page.report(run, blank(run, found))
+    shown = [image["alt"] or "" for image in read(text).named("img")]
+    assert len(shown) == len(set(shown)) == min(count, 2 * page.PICTURES)
+    assert "pictures" in sections(text) and 'class="wrong"' not in text
+    assert f"{count} unlabeled pictures" in text and "Least sure" in text
+    assert all("it is" not in words for words in shown)
 
 
 def test_comparison(tmp_path: Path) -> None:

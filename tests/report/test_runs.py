@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from fullmatch.errors import UserError
-from fullmatch.report.runs import Curve, read_run
+from fullmatch.report.runs import Curve, Predictions, read_run
 from tests.report.written import write_run
 
 
@@ -135,3 +135,13 @@ def test_no_torch() -> None:
     code += "assert not {'torch', 'matplotlib.pyplot'} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_surest_of_every_class_come_first() -> None:
+    confidence = np.array([0.9, 0.8, 0.99, 0.6, 0.7])
+    rows = np.stack([confidence, 1 - confidence], axis=1)
+    rows[3] = rows[3, ::-1]
+    found = Predictions(rows, np.array([-1, 1, 0, 1, -1]))
+    assert found.surest(3) == [2, 3, 0] and found.least_sure(1) == [3]
+    assert found.wrong.tolist() == [False, True, False, False, False]
+    assert found.surest_mistakes(5) == [1]

@@ -50,6 +50,20 @@ def test_verdict(run: Any, verdict: str) -> None:
     assert "-15.0 to +2.0" in said
 
 
+def test_a_verdict_names_the_earlier_weights(run: Any) -> None:
+    found = {"gain": 0.1, "interval": [0.05, 0.15], "verdict": "helped", "start": "runs/old"}
+    said = str(sentences.verdict(run(labels_only=found)))
+    assert said.startswith("Together with the weights of the earlier run, the unlabeled images")
+    none = str(sentences.verdict(run("none", labels_only=found, unlabeled=6)))
+    assert "no unlabeled images; together with the weights of the earlier run, learning" in none
+
+
+def test_no_unlabeled_images_are_not_spoken_of(run: Any) -> None:
+    found = run(unlabeled=6, evaluated=False)
+    said = f"{sentences.verdict(found)} {sentences.next_steps(found)}"
+    assert "unlabeled images" not in said and "suggest" not in said and "predict" in said
+
+
 def test_no_verdict(run: Any) -> None:
     assert "not known" in str(sentences.verdict(run()))
     assert sentences.verdict(run("alone", algorithm="supervised")) is None

@@ -24,6 +24,14 @@ def test_classes_without_test_images_come_last() -> None:
     assert tables.percent(None) == tables.NONE
 
 
+def test_labeled_images_are_no_unlabeled_ones(tmp_path: Path) -> None:
+    rows = tables.facts(read_run(write_run(tmp_path / "run")))
+    assert cells(rows, 1) == ["Labeled images", "6"]
+    assert cells(rows, 2) == ["Unlabeled images", "14"]  # of 20 pictures
+    unfinished = tables.facts(read_run(write_run(tmp_path / "early", finished=False)))
+    assert "Unlabeled" not in unfinished
+
+
 def test_many_rows_are_folded() -> None:
     rows = [[str(number), number] for number in range(30)]
     found = tables.folded("Rows", ["name", "number"], rows)

@@ -1,5 +1,6 @@
 """Trouble is said with its remedy; a healthy run hears nothing."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 from fullmatch.algorithms.pseudo_labeling import PseudoLabels, usage
+from fullmatch.experiment import start
 from fullmatch.runfolder import RunFolder
 from fullmatch.training.health import Finding, Watch, assess
 from tests import small_runs
@@ -45,6 +47,22 @@ def test_what_only_the_caller_knows() -> None:
     assert kinds(assess(log(), 10, steps=STEPS, accuracy=0.3)) == ["over-confidence"]
     assert kinds(assess(log(), 10, steps=STEPS, foreign=0.5)) == ["foreign pictures"]
     assert assess(log(), 10, steps=STEPS, accuracy=0.8, foreign=0.01) == []
+
+
+def test_without_unlabeled_pictures_nothing_is_said_of_them() -> None:
+    for metrics in ({"selected": 0.0}, {"largest_class_share": 0.9}):
+        assert assess(log(**metrics), 10, steps=STEPS, accuracy=0.3, unlabeled=False) == []
+    (found,) = assess(log(loss=float("nan")), 10, steps=STEPS, unlabeled=False)
+    assert found.kind == "not a number"
+
+
+def test_a_run_on_labels_alone_says_nothing_of_unlabeled_pictures(tmp_path: Path) -> None:
+    source = replace(small_runs.digits(), benchmark=False)
+    for labels, silent in ((200, True), (40, False)):
+        config = small_runs.config("fullmatch", "training.log_every=1", labels=labels)
+        folder = RunFolder.planned("small", tmp_path / str(labels))
+        run = small_runs.finish(start(config, folder, source))
+        assert (run.watch.standing(log(selected=0.0), 0.1) == []) == silent
 
 
 def test_uneven_classes_are_no_collapse() -> None:

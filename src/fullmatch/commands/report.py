@@ -4,12 +4,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fullmatch.errors import UserError
-
 if TYPE_CHECKING:
     from fullmatch.data import Source
-    from fullmatch.report.gallery import Pictures
-    from fullmatch.report.runs import Run
 
 
 def report(run: Path, *others: Path, out: Path | None = None) -> None:
@@ -48,6 +44,7 @@ def report_beside(run: Path, source: "Source | None" = None) -> None:
 
 def written(folder: Path, path: Path, source: "Source | None" = None) -> Path:
     """Write the page of one run; `source` saves reading its pictures again."""
+    from fullmatch.album import pictures_of
     from fullmatch.report import page
     from fullmatch.report.frame import write
     from fullmatch.report.runs import read_run
@@ -55,44 +52,3 @@ def written(folder: Path, path: Path, source: "Source | None" = None) -> Path:
     run = read_run(folder)
     write(path, page.report(run, *pictures_of(run, source)))
     return path
-
-
-def pictures_of(run: "Run", source: "Source | None" = None) -> tuple["Pictures | None", str]:
-    """The test pictures a run was measured on, or a sentence about why they cannot be shown."""
-    if run.predictions is None:
-        return None, ""
-    import torch
-    from PIL import Image
-
-    from fullmatch import data
-    from fullmatch.report.gallery import Pictures
-
-    asked = run.config["data"]
-    root = Path(asked["root"]) if "root" in asked else None
-    try:
-        source = source or data.load(
-            asked["name"], root=root, size=asked.get("size"), download=False
-        )
-    except UserError as error:
-        return None, f"The test pictures cannot be shown: {error}."
-    store, labels = source.test, source.test_labels
-    if store is None or labels is None or labels.tolist() != run.predictions.labels.tolist():
-        return None, "The test pictures cannot be shown: they are no longer those of this run."
-
-    def image(at: int) -> Image.Image:
-        pixels = store.read(torch.tensor([at]))[0].cpu().numpy()
-        return Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0))
-
-    paths = getattr(store, "paths", ())
-
-    def name(at: int) -> str:
-        return short(Path(paths[at]), Path(asked["name"])) if paths else f"number {at}"
-
-    return Pictures(image, name), ""
-
-
-def short(path: Path, data: Path) -> str:
-    """A picture as somebody who knows the data would name it, from its folder or CSV on."""
-    home = (data if data.is_dir() else data.parent).absolute()
-    path = path.absolute()
-    return (path.relative_to(home) if path.is_relative_to(home) else path).as_posix()

@@ -24,7 +24,8 @@ def rounds(
     data
         A data set by name, or your pictures.
     rounds
-        How many rounds; the paper has 20.
+        How many rounds; the paper has 20. It decides what every round hands on, so another
+        number needs another folder.
     labels
         How many labels of a benchmark to use.
     steps

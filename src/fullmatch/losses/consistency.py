@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from .full import check_tensor
 from .precision import widened
 
 
@@ -52,11 +53,14 @@ def sharpen(probs: Tensor, temperature: float) -> Tensor:
 
 def entropy(logits: Tensor) -> Tensor:
     """Mean entropy of the rows' predictions."""
+    check_tensor("logits", logits)
     log_p = widened(logits).log_softmax(dim=-1)
-    return -(log_p.exp() * log_p).sum() / max(len(logits), 1)
+    return (log_p.exp() * -log_p).sum() / max(len(logits), 1)
 
 
 def _check(logits: Tensor, target: Tensor, weight: Tensor | None) -> None:
+    check_tensor("logits", logits)
+    check_tensor("target", target)
     if logits.ndim != 2 or not logits.is_floating_point():
         raise ValueError(
             "logits must be floating point of shape (N, C); "

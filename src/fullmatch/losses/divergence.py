@@ -3,11 +3,14 @@
 import torch
 from torch import Tensor
 
+from .full import check_tensor
 from .precision import widened
 
 
 def kullback_leibler(logits: Tensor, probs: Tensor) -> Tensor:
     """KL(probs, softmax(logits)) of the rows, averaged; a probability of 0 adds 0."""
+    check_tensor("logits", logits)
+    check_tensor("probs", probs)
     if logits.shape != probs.shape:
         raise ValueError(
             f"probs must have the shape of logits, {tuple(logits.shape)}; got {tuple(probs.shape)}"

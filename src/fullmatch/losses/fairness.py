@@ -25,7 +25,7 @@ def self_adaptive_fairness(
     mean = (selected[:, None] * probs).sum(dim=0) / count.clamp(min=1)
     wanted = _per_label(widened(mean_probs), widened(mean_labels))
     found = _per_label(mean, labels / count.clamp(min=1))
-    return (wanted * (found + 1e-12).log()).sum() * (count > 0)
+    return (wanted * (found + 1e-12).log()).sum().where(count > 0, 0.0)
 
 
 def _per_label(probs: Tensor, labels: Tensor) -> Tensor:

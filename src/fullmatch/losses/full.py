@@ -6,6 +6,7 @@ Arguments are checked by shape, dtype and Python value alone, so that nothing wa
 """
 
 import math
+from numbers import Integral
 from typing import Literal, NamedTuple, get_args
 
 import torch
@@ -53,8 +54,8 @@ def negative_labels(weak_logits: Tensor, k: int | Tensor) -> Tensor:
                 f"got {k.dtype} of shape {tuple(k.shape)}"
             )
         place = k.clamp(2, num_classes) - 1
-    elif isinstance(k, int) and 2 <= k <= num_classes:
-        place = torch.full((), k - 1, device=weak_logits.device)
+    elif isinstance(k, int | Integral) and 2 <= k <= num_classes:
+        place = torch.full((), int(k) - 1, device=weak_logits.device)
     else:
         raise ValueError(f"k must be an integer in [2, {num_classes}]; got {k!r}")
     best_first = weak_logits.detach().sort(dim=1, descending=True).values
@@ -95,6 +96,7 @@ def entropy_meaning(
     selected); "paper" is their weighted sum over U * C. The mean probability is differentiated
     too: that is what pulls the target class up. Entries with p above `ceiling` are left out.
     """
+    check_views(strong_logits, weak_logits)
     check_choice("form", form, Form)
     check_choice("reduction", reduction, Reduction)
     none = torch.zeros_like(weak_logits, dtype=torch.bool)
@@ -126,7 +128,7 @@ def prepare(strong_logits: Tensor, weak_logits: Tensor, negative: Tensor) -> Pai
 def adaptive_negative_of(pair: Pair, weight: Tensor | None, ceiling: float | None) -> Tensor:
     """`adaptive_negative` of a pair already prepared."""
     entries = _weighted(pair, pair.negative, "weight", weight, ceiling)
-    return -(entries * pair.log1m_p).sum() / len(entries)
+    return (entries * -pair.log1m_p).sum() / len(entries)  # so that nothing is 0, never -0
 
 
 def entropy_meaning_of(
@@ -155,12 +157,19 @@ def usable_rows(*views: Tensor) -> Tensor:
 
 def check_logits(name: str, logits: Tensor) -> None:
     """Floating point of shape (U, C), with something to rank."""
+    check_tensor(name, logits)
     fits = logits.ndim == 2 and logits.shape[0] >= 1 and logits.shape[1] >= 2
     if not fits or not logits.is_floating_point():
         raise ValueError(
             f"{name} must be floating point of shape (U, C) with U >= 1 and C >= 2; "
             f"got {logits.dtype} of shape {tuple(logits.shape)}"
         )
+
+
+def check_tensor(name: str, given: object) -> None:
+    """A list would fail later, and not by its name."""
+    if not isinstance(given, Tensor):
+        raise TypeError(f"{name} must be a tensor; got {type(given).__name__}")
 
 
 def check_views(strong_logits: Tensor, weak_logits: Tensor) -> None:
@@ -191,6 +200,7 @@ def _weighted(
         entries = entries & (pair.log_p.detach() <= math.log(ceiling))
     if weight is None:
         return entries.to(pair.log_p.dtype)
+    check_tensor(name, weight)
     if weight.shape != pair.usable.shape:
         raise ValueError(
             f"{name} must have one value a row, shape {tuple(pair.usable.shape)}; "

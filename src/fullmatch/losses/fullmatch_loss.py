@@ -1,5 +1,6 @@
 """FullMatch's whole objective as one module, for people with a training loop of their own."""
 
+import math
 from typing import Literal, NamedTuple
 
 import torch
@@ -11,6 +12,7 @@ from .full import (
     adaptive_k,
     adaptive_negative_of,
     check_choice,
+    check_tensor,
     check_views,
     entropy_meaning_of,
     negative_labels,
@@ -55,6 +57,9 @@ class FullMatchLoss(nn.Module):
             raise ValueError(f"num_classes must be at least 2; got {num_classes}")
         if not 0 <= threshold <= 1:
             raise ValueError(f"threshold must be in [0, 1]; got {threshold}")
+        for name, value in (("alpha", alpha), ("beta", beta)):
+            if not math.isfinite(value):
+                raise ValueError(f"{name} must be a finite number; got {value}")
         check_choice("variant", variant, Variant)
         self.num_classes = num_classes
         self.threshold = threshold
@@ -72,6 +77,7 @@ class FullMatchLoss(nn.Module):
     ) -> FullMatchTerms:
         check_views(strong_logits, weak_logits)
         for name, logits in (("labeled_logits", labeled_logits), ("strong_logits", strong_logits)):
+            check_tensor(name, logits)
             if logits.ndim != 2 or logits.shape[1] != self.num_classes:
                 raise ValueError(
                     f"{name} must have {self.num_classes} classes, (rows, {self.num_classes}); "
@@ -99,7 +105,7 @@ class FullMatchLoss(nn.Module):
             entropy_meaning=meaning,
             metrics={
                 "selected": selected.float().mean(),
-                "k": k if isinstance(k, Tensor) else torch.full((), k, device=labels.device),
+                "k": k if isinstance(k, Tensor) else torch.full((), int(k), device=labels.device),
                 "negatives": pair.negative.sum(dim=1).float().mean(),
             },
         )

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .full import log1m_softmax
+from .full import check_tensor, log1m_softmax
 from .precision import widened
 
 FLOOR = -18.420680743952367  # log of 1e-8: beyond it a loss neither grows nor pulls
@@ -20,11 +20,14 @@ def low_probability_negative(
     Averaged over all rows. A row in which every class is below the threshold says nothing: it
     adds 0.
     """
+    check_tensor("logits", logits)
+    check_tensor("probs", probs)
     unlikely = probs.detach() < threshold
     unlikely = unlikely & ~unlikely.all(dim=1, keepdim=True)
     log_p = widened(logits).log_softmax(dim=1)
     left = log_p.masked_fill(unlikely, -torch.inf).logsumexp(dim=1).clamp(FLOOR, 0.0)
-    return -left.mean() if weight is None else -(weight.detach() * left).mean()
+    lost = -left
+    return lost.mean() if weight is None else (weight.detach() * lost).mean()
 
 
 def negative_learning(logits: Tensor, negative: Tensor) -> Tensor:  # (U, C), (U, C) bool
@@ -34,5 +37,5 @@ def negative_learning(logits: Tensor, negative: Tensor) -> Tensor:  # (U, C), (U
     """
     entries = negative.to(torch.float32)
     count = entries.sum(dim=1)
-    loss = -(entries * log1m_softmax(logits)).sum(dim=1) / count.clamp(min=1)
+    loss = (entries * -log1m_softmax(logits)).sum(dim=1) / count.clamp(min=1)
     return loss.sum() / (count > 0).sum().clamp(min=1)

@@ -1,4 +1,4 @@
-"""Test pictures inside the page, each with what it is and what the model took it for."""
+"""Pictures inside the page, each with what the model took it for, and what it is if known."""
 
 import base64
 import io
@@ -17,29 +17,29 @@ SIDE = 96  # pixels; enough to recognise a picture, and a page of them stays sma
 
 @dataclass(frozen=True)
 class Pictures:
-    """The test pictures by position; whoever can read them hands them in."""
+    """Pictures by position; whoever can read them hands them in."""
 
     image: Callable[[int], Image.Image]
     name: Callable[[int], str]  # its file, with the folders from the data on, or its number
+    found: Predictions  # what the model says of them
 
 
-def gallery(
-    pictures: Pictures, chosen: Sequence[int], found: Predictions, classes: Sequence[str]
-) -> Markup:
-    cards = []
+def gallery(pictures: Pictures, chosen: Sequence[int], classes: Sequence[str]) -> Markup:
+    cards, found = [], pictures.found
     for at in chosen:
-        true, predicted = classes[found.labels[at]], classes[found.predicted[at]]
+        predicted, known = classes[found.predicted[at]], found.labels[at] >= 0
+        true = f"is {classes[found.labels[at]]}" if known else ""
         sure = f"{100 * found.confidence[at]:.0f}{PERCENT}"
         file = pictures.name(at)
         name = file.rpartition("/")[2]
         image = tag(
             "img",
             src=data_address(pictures.image(at)),
-            alt=f"{name}: it is {true}; the model said {predicted}, {sure} sure",
+            alt=f"{name}: {f'it {true}; ' if true else ''}the model said {predicted}, {sure} sure",
         )
-        said = f"said {predicted}, {'right' if found.right[at] else f'is {true}'}"
+        said = [f"said {predicted}", "right" if found.right[at] else true]
         words = [
-            tag("span", said, class_=None if found.right[at] else "wrong"),
+            tag("span", ", ".join(filter(None, said)), class_="wrong" if found.wrong[at] else None),
             tag("span", f"{sure} sure"),
             tag("span", in_short(name), class_="name", title=file),
         ]

@@ -9,7 +9,7 @@ from fullmatch.report import figures, outcomes, sentences, tables
 from fullmatch.report.frame import page, shown
 from fullmatch.report.gallery import Pictures, gallery
 from fullmatch.report.markup import Markup, join, tag
-from fullmatch.report.runs import Predictions, Run
+from fullmatch.report.runs import Predictions, Run, any_unlabeled
 
 PICTURES = 12  # of each kind
 Section = tuple[str, str, Markup]
@@ -22,7 +22,8 @@ def report(run: Run, pictures: Pictures | None = None, missing: str = "") -> str
         ("next", "What to do next", sentences.next_steps(run)),
         ("curves", "Training", shown([figures.accuracy(run), figures.loss(run)], "curve")),
         ("unlabeled", "The unlabeled images", unlabeled(run)),
-        *(on_the_test(run, pictures, missing) if run.scores else on_held_out(run)),
+        *(on_the_test(run) if run.scores else on_held_out(run)),
+        ("pictures", "Pictures", shown_pictures(run, pictures, missing)),
         ("settings", "Settings", settings(run)),
     ]
     labels = run.result.get("labels") or run.config["data"].get("labels")
@@ -39,8 +40,8 @@ def result(run: Run) -> Markup:
 
 def unlabeled(run: Run) -> Markup:
     drawn = shown([figures.use_of_unlabeled(run), figures.ruled_out(run)], "use")
-    if not drawn:
-        return drawn
+    if not drawn or not any_unlabeled(run.result):
+        return Markup("")
     words = (
         "An unlabeled image is used once the model is sure enough of it to give it a pseudo-label."
     )
@@ -51,7 +52,7 @@ def unlabeled(run: Run) -> Markup:
     return join([tag("p", words), drawn])
 
 
-def on_the_test(run: Run, pictures: Pictures | None, missing: str) -> list[Section]:
+def on_the_test(run: Run) -> list[Section]:
     scores, found = run.scores, run.predictions
     bars = outcomes.per_class(scores["per_class"], run.classes, scores["last"])
     classes = tag("div", tables.by_class(run), shown([bars], "class"), class_="grid")
@@ -64,13 +65,9 @@ def on_the_test(run: Run, pictures: Pictures | None, missing: str) -> list[Secti
             tag("div", matrix, tables.confusions(run), class_="grid"),
         ),
     ]
-    if found is None:
-        return sections
-    sections.append(("calibration", "Calibration", calibration(found, scores["ece"])))
-    content = tag("p", missing, class_="faint") if missing else Markup("")
-    if pictures is not None:
-        content = galleries(run, pictures)
-    return [*sections, ("pictures", "Pictures", content)]
+    if found is not None:
+        sections.append(("calibration", "Calibration", calibration(found, scores["ece"])))
+    return sections
 
 
 def on_held_out(run: Run) -> list[Section]:
@@ -90,18 +87,38 @@ def calibration(found: Predictions, error: float) -> Markup:
     return join([tag("p", words), shown([drawing], "reliability")])
 
 
-def galleries(run: Run, pictures: Pictures) -> Markup:
-    found = run.predictions
-    assert found is not None
+def shown_pictures(run: Run, pictures: Pictures | None, missing: str) -> Markup:
+    if pictures is None:
+        return tag("p", missing, class_="faint") if missing else Markup("")
+    return (tested if run.predictions is not None else untested)(run, pictures)
+
+
+def tested(run: Run, pictures: Pictures) -> Markup:
+    found = pictures.found
     wrong, unsure = found.surest_mistakes(PICTURES), found.least_sure(PICTURES)
-    count = int((~found.right).sum())
-    parts = [tag("h3", f"Wrong, the surest first ({len(wrong)} of {count})")]
+    parts = [tag("h3", f"Wrong, the surest first ({len(wrong)} of {int(found.wrong.sum())})")]
     parts.append(
-        gallery(pictures, wrong, found, run.classes)
+        gallery(pictures, wrong, run.classes)
         if wrong
         else tag("p", "None: every test image is classified right.")
     )
-    parts += [tag("h3", "Least sure"), gallery(pictures, unsure, found, run.classes)]
+    parts += [tag("h3", "Least sure"), gallery(pictures, unsure, run.classes)]
+    return join(parts)
+
+
+def untested(run: Run, pictures: Pictures) -> Markup:
+    """Without test images: unlabeled ones, for a person to judge."""
+    found, count = pictures.found, len(pictures.found.labels)
+    unsure = found.least_sure(min(PICTURES, (count + 1) // 2))
+    sure = [at for at in found.surest(2 * PICTURES) if at not in unsure][:PICTURES]
+    words = (
+        f"What the model says of {count:,} unlabeled pictures. Where it is sure and wrong, label "
+        "some like that one; those it is unsure of are worth a label too."
+    )
+    parts = [tag("p", words)]
+    for heading, chosen in (("Surest of each class", sure), ("Least sure", unsure)):
+        if chosen:
+            parts += [tag("h3", heading), gallery(pictures, chosen, run.classes)]
     return join(parts)
 
 

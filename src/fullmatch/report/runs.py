@@ -41,10 +41,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Of the averaged model, on the test images."""
+    """Of the averaged model, on the test images or on others."""
 
     probabilities: NDArray[np.floating[Any]]  # (N, C), as saved: it may be large
-    labels: NDArray[np.int64]  # (N,)
+    labels: NDArray[np.int64]  # (N,), -1 where nobody knows
 
     @cached_property
     def predicted(self) -> NDArray[np.int64]:
@@ -61,11 +61,23 @@ class Predictions:
         found: NDArray[np.bool_] = self.predicted == self.labels
         return found
 
+    @property
+    def wrong(self) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = ~self.right & (self.labels >= 0)
+        return found
+
+    def surest(self, count: int) -> list[int]:
+        """Of each predicted class in turn, so that an easy class does not take every place."""
+        order = np.argsort(-self.confidence, kind="stable")
+        same = self.predicted[order]
+        turn = [int((same[:place] == same[place]).sum()) for place in range(len(order))]
+        return [int(i) for i in order[np.argsort(turn, kind="stable")][:count]]
+
     def least_sure(self, count: int) -> list[int]:
         return [int(i) for i in np.argsort(self.confidence, kind="stable")[:count]]
 
     def surest_mistakes(self, count: int) -> list[int]:
-        wrong = np.flatnonzero(~self.right)
+        wrong = np.flatnonzero(self.wrong)
         order = np.argsort(-self.confidence[wrong], kind="stable")
         return [int(i) for i in wrong[order][:count]]
 
@@ -147,6 +159,11 @@ class Run:
         """Test accuracy of student or teacher while training."""
         seen = (r for r in self.records if who in r.get("evaluation", {}))
         return curve((r["step"], r["evaluation"][who]["top1"]) for r in seen)
+
+
+def any_unlabeled(result: Table) -> bool:
+    """Whether there are more images than labels; else the labeled ones stand in for them."""
+    return "unlabeled" not in result or result["unlabeled"] != result["labels"]
 
 
 def curve(points: Any) -> Curve:

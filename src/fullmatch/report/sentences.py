@@ -5,7 +5,7 @@ import shlex
 from typing import Any
 
 from fullmatch.report.markup import Markup, join, tag
-from fullmatch.report.runs import Run
+from fullmatch.report.runs import Run, any_unlabeled
 from fullmatch.report.tables import PERCENT, interval, percent, weakest_first
 
 WEAK = 0.05  # below the accuracy over all classes
@@ -61,16 +61,21 @@ def verdict(run: Run) -> str | None:
             f"{subject(run.result)} {found['verdict']}: {100 * found['gain']:+.1f} points against "
             f"the same network trained on the labels alone (95{PERCENT} interval {low} to {high})."
         )
-    if run.finished and run.algorithm != "supervised":
+    if run.finished and run.algorithm != "supervised" and any_unlabeled(run.result):
         return "Whether the unlabeled images helped is not known: there is no labels-only run."
     return None
 
 
 def subject(result: dict[str, Any], images: str = "images") -> str:
-    """What a verdict is about: without unlabeled images, the labeled ones stand in for them."""
-    if result.get("unlabeled") == result["labels"]:
-        return f"There are no unlabeled {images}; learning from the labeled ones as if they were"
-    return f"The unlabeled {images}"
+    """What a verdict is about: all that a run had, and the labels alone had not."""
+    # The labels alone start anew, since earlier weights may have seen unlabeled images.
+    start = result.get("labels_only", {}).get("start")
+    weights = "together with the weights of the earlier run, " if start else ""
+    if any_unlabeled(result):
+        return capital(f"{weights}the unlabeled {images}")
+    return (
+        f"There are no unlabeled {images}; {weights}learning from the labeled ones as if they were"
+    )
 
 
 def how_chosen(run: Run) -> str | None:
@@ -126,7 +131,7 @@ def next_steps(run: Run) -> Markup:
         )
     if weak := weak_classes(run):
         steps.append((f"Label more pictures of the weakest classes: {', '.join(weak)}.", None))
-    if run.finished and not run.benchmark:
+    if run.finished and not run.benchmark and any_unlabeled(run.result):
         steps.append(
             ("See which pictures are worth a label next:", f"fullmatch suggest {folder} -n 20")
         )
@@ -137,7 +142,8 @@ def next_steps(run: Run) -> Markup:
             (f"Do not trust its confidence as it is: it is off by {error} on average.", None)
         )
     compared = run.labels_only is not None or "gain" in estimated
-    if run.finished and not compared and run.algorithm != "supervised":
+    worth = any_unlabeled(run.result) and run.algorithm != "supervised"
+    if run.finished and worth and not compared:
         config = shlex.quote(str(run.path / "config.toml"))
         command = f"fullmatch train --config {config} --baseline"
         steps.append(("Find out whether the unlabeled images help:", command))

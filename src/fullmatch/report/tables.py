@@ -109,7 +109,8 @@ def facts(run: Run) -> Markup:
     made = {
         "Data": run.data,
         "Labeled images": found.get("labels"),
-        "Unlabeled images": found.get("unlabeled"),
+        # The labeled ones are counted among them, since they are learned from without labels too.
+        "Unlabeled images": found["unlabeled"] - found["labels"] if "unlabeled" in found else None,
         "Algorithm": run.algorithm,
         "Training time": f"{found['seconds']:,.0f} s" if "seconds" in found else None,
         "Machine": found.get("device"),

@@ -33,15 +33,17 @@ def assess(
     largest_prior: float | None = None,
     accuracy: float | None = None,
     foreign: float = 0.0,
+    unlabeled: bool = True,
 ) -> list[Finding]:
     """Findings on the lines of a run's log so far.
 
     `steps` are those of the whole run, `largest_prior` is the share of the largest class among
     the labels (even classes without it), `accuracy` was measured on held-out pictures, `foreign`
-    is the share of unlabeled pictures that a check found unlike the labeled ones.
+    is the share of unlabeled pictures that a check found unlike the labeled ones. Where there are
+    none (`unlabeled`), labeled ones stand in for them, and nothing can be wrong with their use.
     """
     findings = [not_a_number(records), strange(foreign)]
-    if records and records[-1]["step"] >= WARM_UP * steps and len(records) >= WINDOW:
+    if unlabeled and records and records[-1]["step"] >= WARM_UP * steps and len(records) >= WINDOW:
         prior = 1 / num_classes if largest_prior is None else largest_prior
         findings += [
             nothing_used(records),
@@ -129,9 +131,10 @@ class Watch:
         steps: int,
         largest_prior: float | None = None,
         foreign: float = 0.0,
+        unlabeled: bool = True,
     ) -> None:
         self.num_classes, self.steps = num_classes, steps
-        self.largest_prior, self.foreign = largest_prior, foreign
+        self.largest_prior, self.foreign, self.unlabeled = largest_prior, foreign, unlabeled
         self.records: list[Mapping[str, Any]] = []
         self.told: dict[str, Finding] = {}
 
@@ -154,4 +157,5 @@ class Watch:
             largest_prior=self.largest_prior,
             accuracy=accuracy,
             foreign=self.foreign,
+            unlabeled=self.unlabeled,
         )
