@@ -1,15 +1,19 @@
 """Raw batches: the right images with the right labels, resident and streaming alike."""
 
+import weakref
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
 from fullmatch.core import Appearance
-from fullmatch.data import SemiDataset, TensorStore
-from fullmatch.data.feed import Feed, RawBatch, ResidentFeed, StreamingFeed, feed_of
+from fullmatch.data import FileStore, SemiDataset, TensorStore
+from fullmatch.data.feed import Feed, RawBatch, ResidentFeed, StreamingFeed, feed_of, forks
 from fullmatch.errors import UserError
+
+from .conftest import Draw
 
 CPU = torch.device("cpu")
 
@@ -89,7 +93,33 @@ def test_streaming_reads_ahead_and_only_once() -> None:
         at(one, step)
     assert isinstance(one, StreamingFeed) and isinstance(data.images, SlowStore)
     one.reader.shutdown()
-    assert data.images.reads == 2 * (10 + 3)
+    assert data.images.reads == 10 + 3  # both halves at once
+
+
+def test_processes_give_the_same_batches_and_go(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, draw_picture: Draw
+) -> None:
+    paths = [draw_picture(tmp_path / f"{i}.png", (i, 2 * i, 3 * i)) for i in range(30)]
+    data = replace(dataset(), images=FileStore(paths, (8, 8)))
+    threads = feed(data)
+    monkeypatch.setattr("fullmatch.data.feed.forks", lambda device: True)
+    processes = feed(data)
+    assert isinstance(processes, StreamingFeed) and isinstance(processes.store, FileStore)
+    assert isinstance(data.images, FileStore) and data.images.decoders is None
+    assert processes.store.decoders is not None
+    for step in (0, 1, 2, 9, 3, 100, 101):
+        for one, other in zip(at(threads, step), at(processes, step), strict=True):
+            assert torch.equal(one, other)
+    pids, dropped = processes.store.decoders.pids, weakref.ref(processes.store.decoders)
+    processes.reader.shutdown()
+    del processes, one, other
+    assert dropped() is None and not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_only_a_gpu_has_pictures_decoded_by_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert forks(torch.device("cuda")) and not forks(CPU)
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert not forks(torch.device("cuda"))
 
 
 def test_streaming_writes_in_place() -> None:

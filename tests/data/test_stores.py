@@ -47,7 +47,16 @@ def test_file_store_reads_in_the_order_asked_for(files: FileStore) -> None:
     assert files.read(torch.tensor([], dtype=torch.int64)).shape == (0, 3, 8, 6)
 
 
-def test_file_that_vanishes_is_named(files: FileStore) -> None:
+def test_processes_read_what_threads_read(files: FileStore) -> None:
+    forked, index = files.forked(2), torch.tensor([2, 0, 2, 1])
+    assert forked.read(index).equal(files.read(index))
+    assert forked.load().images.equal(files.load().images)
+    assert forked.read(index[:0]).shape == (0, 3, 8, 6) and forked.readable() == [True] * 3
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_file_that_vanishes_is_named(files: FileStore, processes: int) -> None:
+    files = files.forked(processes) if processes else files
     Path(files.paths[1]).unlink()
     assert files.readable() == [True, False, True]
     with pytest.raises(UserError, match=r"1\.png"):

@@ -1,5 +1,7 @@
 """The raw batch of a step, on the device; read ahead when the pictures do not live there."""
 
+import os
+import sys
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, Protocol
@@ -10,7 +12,7 @@ from torch import Tensor
 from fullmatch import distributed
 from fullmatch.data.dataset import SemiDataset
 from fullmatch.data.sampler import Sampler
-from fullmatch.data.stores import ImageStore, TensorStore
+from fullmatch.data.stores import FileStore, ImageStore, TensorStore
 
 AHEAD = 4  # batches read in advance
 RESIDENT = 0.5  # share of a GPU's free memory that pictures may take; a step needs the rest
@@ -68,7 +70,10 @@ class ResidentFeed:
         self.unlabeled.sampler.seek(step)
 
     def batch(self) -> RawBatch:
-        return raw_batch(self.store, self.labeled, self.unlabeled)
+        position, labels, labeled_index = self.labeled.draw()
+        others, hidden_labels, index = self.unlabeled.draw()
+        read = self.store.read
+        return RawBatch(read(position), labels, labeled_index, read(others), index, hidden_labels)
 
 
 class StreamingFeed:
@@ -88,12 +93,19 @@ class StreamingFeed:
     def read(self, step: int) -> Arrival:
         self.labeled.sampler.seek(step)
         self.unlabeled.sampler.seek(step)
-        raw = raw_batch(self.store, self.labeled, self.unlabeled)
         if self.sending is None:
-            return raw, None
+            return self.raw(), None
         with torch.cuda.stream(self.sending):
-            sent = (part.pin_memory().to(self.device, non_blocking=True) for part in raw)
+            sent = (part.pin_memory().to(self.device, non_blocking=True) for part in self.raw())
             return RawBatch(*sent), self.sending.record_event()
+
+    def raw(self) -> RawBatch:
+        position, labels, labeled_index = self.labeled.draw()
+        others, hidden_labels, index = self.unlabeled.draw()
+        # One read for both halves, so that whoever decodes has enough to do at once.
+        both = self.store.read(torch.cat((position, others)))
+        here, there = both[: len(position)], both[len(position) :]
+        return RawBatch(here, labels, labeled_index, there, index, hidden_labels)
 
     def seek(self, step: int) -> None:
         # One reader thread takes the steps in order, so that the samplers are never shared.
@@ -118,24 +130,13 @@ class StreamingFeed:
         return self.current
 
 
-def raw_batch(store: ImageStore, labeled: Half, unlabeled: Half) -> RawBatch:
-    position, labels, labeled_index = labeled.draw()
-    unlabeled_position, hidden_labels, index = unlabeled.draw()
-    return RawBatch(
-        store.read(position),
-        labels,
-        labeled_index,
-        store.read(unlabeled_position),
-        index,
-        hidden_labels,
-    )
-
-
 def feed_of(
     dataset: SemiDataset, *, batch: int, ratio: int, seed: int, device: torch.device
 ) -> Feed:
     """A feed for this data set: resident when its pictures fit on the device, else streaming."""
     images = dataset.images
+    if isinstance(images, FileStore) and forks(device):
+        images = images.forked(min(16, len(os.sched_getaffinity(0))))
     resident = isinstance(images, TensorStore) and fits(images.images, device)
     home = device if resident else torch.device("cpu")
 
@@ -156,6 +157,11 @@ def feed_of(
     if resident and isinstance(images, TensorStore):
         return ResidentFeed(images.to(device), labeled, unlabeled)
     return StreamingFeed(images, labeled, unlabeled, device)
+
+
+def forks(device: torch.device) -> bool:
+    """Whether files are decoded by processes: a GPU would wait for threads."""
+    return device.type == "cuda" and sys.platform == "linux"
 
 
 def fits(images: Tensor, device: torch.device) -> bool:

@@ -45,15 +45,28 @@ def decode(path: str, size: tuple[int, int], channels: int) -> NDArray[np.uint8]
         return fit(image, size, channels)
 
 
+def put(path: str, place: NDArray[np.uint8]) -> bool:
+    """Decodes a file into its place, (channels, height, width); whether it could be read."""
+    channels, height, width = place.shape
+    pixels = attempt(lambda path: decode(path, (height, width), channels), path)
+    if pixels is not None:
+        place[:] = pixels
+    return pixels is not None
+
+
 def fit(image: Image.Image, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
     """Upright, over white where it is transparent, the longer side cropped about the centre."""
-    image = _eight_bit(ImageOps.exif_transpose(image))
+    ImageOps.exif_transpose(image, in_place=True)  # a new one would be a copy, even if upright
+    image = _eight_bit(image)
     if image.has_transparency_data:
         image = image.convert("RGBA")
         white = Image.new("RGBA", image.size, "white")
         image = Image.alpha_composite(white, image)
-    image = image.convert("L" if channels == 1 else "RGB")
-    image = ImageOps.fit(image, (size[1], size[0]), Image.Resampling.BILINEAR)
+    mode = "L" if channels == 1 else "RGB"
+    if image.mode != mode:
+        image = image.convert(mode)
+    if image.size != (size[1], size[0]):
+        image = ImageOps.fit(image, (size[1], size[0]), Image.Resampling.BILINEAR)
     pixels = np.asarray(image).reshape(*size, channels)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 

@@ -1,14 +1,17 @@
 """Images of every size behind one contract: read by position, as unsigned bytes."""
 
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from fullmatch.data import pictures
+from fullmatch.data.decoders import Decoders
 from fullmatch.errors import UserError
 
 
@@ -57,12 +60,22 @@ class FileStore:
     ) -> None:
         self.paths = tuple(str(path) for path in paths)  # a Path takes four times the memory
         self.shape = (channels, *size)
+        self.decoders: Decoders | None = None
+        self.pinned = False
 
     def __len__(self) -> int:
         return len(self.paths)
 
+    def forked(self, processes: int) -> "FileStore":
+        """The same files, decoded by processes until it is dropped, ready to be sent to a GPU."""
+        store = copy(self)
+        store.decoders = Decoders(self.shape, processes)
+        store.pinned = torch.cuda.is_available()
+        return store
+
     def read(self, index: Tensor) -> Tensor:
-        images = torch.empty((len(index), *self.shape), dtype=torch.uint8)
+        shape = (len(index), *self.shape)
+        images = torch.empty(shape, dtype=torch.uint8, pin_memory=self.pinned)
         positions: list[int] = index.tolist()
         readable = self._decode(positions, images.numpy())
         if not all(readable):
@@ -82,17 +95,13 @@ class FileStore:
         """All images decoded into memory."""
         return TensorStore(self.read(torch.arange(len(self))), self.paths)
 
-    def _decode(self, positions: Sequence[int], into: np.ndarray[Any, Any] | None) -> list[bool]:
-        channels, *size = self.shape
+    def _decode(self, positions: Sequence[int], into: NDArray[np.uint8] | None) -> list[bool]:
+        if self.decoders is not None:
+            return self.decoders.decode([self.paths[at] for at in positions], into)
 
         def decode(row: int) -> bool:
-            path = self.paths[positions[row]]
-            pixels = pictures.attempt(
-                lambda path: pictures.decode(path, (size[0], size[1]), channels), path
-            )
-            if pixels is not None and into is not None:
-                into[row] = pixels
-            return pixels is not None
+            place = np.empty(self.shape, np.uint8) if into is None else into[row]
+            return pictures.put(self.paths[positions[row]], place)
 
         return list(pictures.in_threads(decode, range(len(positions))))
 
