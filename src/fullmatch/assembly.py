@@ -1,9 +1,11 @@
 """From a config to everything a step needs: where data, algorithm and training meet."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
-from fullmatch import data
+from fullmatch import data, distributed
 from fullmatch.augment.views import Augmenter
 from fullmatch.classifier import Classifier
 from fullmatch.config import ExperimentConfig
@@ -11,6 +13,7 @@ from fullmatch.core import Task
 from fullmatch.data import SemiDataset
 from fullmatch.data.feed import feed_of
 from fullmatch.models import network, shape_of_map
+from fullmatch.models.shared_norm import share_statistics
 from fullmatch.models.weights import as_published
 from fullmatch.training.evaluation import Scores, probabilities, scores
 from fullmatch.training.execution import (
@@ -37,6 +40,8 @@ class Assembly:
     `started` is what an earlier process said of the weights that it started from: the state to be
     restored holds what became of them, and they are not read again.
     """
+
+    announced: ClassVar["Assembly | None"] = None  # what other processes work on
 
     def __init__(
         self, config: ExperimentConfig, dataset: SemiDataset, started: str | None = None
@@ -71,6 +76,8 @@ class Assembly:
         if config.model.pretrained or config.model.start or config.model.weights:
             appearance = as_published(appearance, student)
         self.augment = Augmenter(appearance, config.data.strong).to(device)
+        if distributed.processes() > 1 and (own := share_statistics(student)):
+            self.notes.append(f"{own} norms of {config.model.name} are each process's own")
         feature_map = shape_of_map(student, image)
         self.task = task = Task(
             num_classes=self.dataset.num_classes,
@@ -99,7 +106,9 @@ class Assembly:
         execution = chosen_execution(training.execution, device)
         precision = chosen_precision(training.precision, device)
         self.bf16 = precision == "bf16"
-        self.notes.append(f"runs on {device_name(device)}: {execution}, {precision}")
+        count = distributed.processes()
+        where = f"{count} x {device_name(device)}" if count > 1 else device_name(device)
+        self.notes.append(f"runs on {where}: {execution}, {precision}")
         # The modules themselves, uncompiled, for whoever wants to look at a part of the step.
         self.augmentation = Augmentation(self.augment, algorithm.views)
         self.loss = Loss(self.state.student, self.state.teacher, algorithm)
@@ -132,7 +141,17 @@ class Assembly:
             # A benchmark's test images are looked at during training, and numbers chosen on them
             # are marked; somebody's own test pictures are read once, when all is done.
             evaluate=self.evaluate if self.dataset.benchmark else None,
+            **({"announce": self.announce} if count > 1 else {}),
         )
+
+    def announce(self, what: str) -> None:
+        """Tells the other processes what is done next, and first of all on which work."""
+        if Assembly.announced is not self:
+            Assembly.announced = self
+            state = self.state
+            work = (self.config, self.dataset, state.state_dict(), state.totals.names, state.step)
+            distributed.told(work)
+        distributed.told(what)
 
     def view_shape(self) -> tuple[int, int, int]:
         channels, height, width = self.dataset.images.shape

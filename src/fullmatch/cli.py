@@ -54,7 +54,12 @@ def main(argv: list[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         refuse_empty(words)
-        app(words, exit_on_error=False, print_error=False)
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:  # torchrun started several of us
+            from fullmatch.team import command
+
+            command(lambda: app(words, exit_on_error=False, print_error=False))
+        else:
+            app(words, exit_on_error=False, print_error=False)
         sys.stdout.flush()  # else a closed pipe is noticed only when Python ends
     except (CycloptsError, UserError) as error:
         print(f"fullmatch: {' '.join(str(error).split())}", file=sys.stderr)

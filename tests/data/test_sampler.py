@@ -96,3 +96,14 @@ def test_the_order_is_written_in_place() -> None:
     for step in (0, 1, BLOCK, 10 * BLOCK):
         one.seek(step)
         assert (one.order.data_ptr(), one.cursor.data_ptr()) == places
+
+
+def test_a_small_set_is_shared_evenly() -> None:
+    shares = [
+        Sampler(9, 16, seed=0, stream=0, device=CPU, rank=rank, world_size=2) for rank in range(2)
+    ]
+    for sampler in shares:
+        sampler.seek(3)
+    first, second = (sampler.positions().tolist() for sampler in shares)
+    assert len(first) == len(second) == 4
+    assert not set(first) & set(second)

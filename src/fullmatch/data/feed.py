@@ -13,6 +13,7 @@ from fullmatch import distributed
 from fullmatch.data.dataset import SemiDataset
 from fullmatch.data.sampler import Sampler
 from fullmatch.data.stores import FileStore, ImageStore, TensorStore
+from fullmatch.errors import UserError
 
 AHEAD = 4  # batches read in advance
 RESIDENT = 0.5  # share of a GPU's free memory that pictures may take; a step needs the rest
@@ -136,9 +137,16 @@ def feed_of(
     """A feed for this data set: resident when its pictures fit on the device, else streaming."""
     images = dataset.images
     if isinstance(images, FileStore) and forks(device):
-        images = images.forked(min(16, len(os.sched_getaffinity(0))))
+        images = images.forked(decoders())
     resident = isinstance(images, TensorStore) and fits(images.images, device)
     home = device if resident else torch.device("cpu")
+
+    processes = distributed.processes()
+    if batch % processes or min(len(dataset.labeled), len(dataset.unlabeled)) < processes:
+        raise UserError(
+            f"{processes} processes cannot share {batch} labeled images a step evenly, or there "
+            "are fewer images than processes; start another number, or give another training.batch"
+        )
 
     def half(kept: Tensor, size: int, stream: int) -> Half:
         sampler = Sampler(
@@ -148,7 +156,7 @@ def feed_of(
             stream=stream,
             device=home,
             rank=distributed.rank(),
-            world_size=distributed.world_size(),
+            world_size=processes,
         )
         return Half(dataset, kept, sampler)
 
@@ -157,6 +165,11 @@ def feed_of(
     if resident and isinstance(images, TensorStore):
         return ResidentFeed(images.to(device), labeled, unlabeled)
     return StreamingFeed(images, labeled, unlabeled, device)
+
+
+def decoders() -> int:
+    """One process a core, of those that fall to each training process."""
+    return max(1, min(16, len(os.sched_getaffinity(0)) // distributed.processes()))
 
 
 def forks(device: torch.device) -> bool:

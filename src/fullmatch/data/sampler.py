@@ -24,7 +24,9 @@ class Sampler:
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
-        self.size, self.asked, self.batch = size, batch, min(batch, size)
+        self.size, self.asked = size, batch
+        # A set smaller than a batch is all of it, as far as processes can share it evenly.
+        self.batch = min(batch, size - size % world_size)
         self.seed, self.stream, self.device = seed, stream, device
         self.share = slice(
             self.batch * rank // world_size, self.batch * (rank + 1) // world_size

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.utils._triton import has_triton
 
+from fullmatch import distributed
 from fullmatch.core import Batch
 from fullmatch.data.feed import RawBatch
 from fullmatch.errors import UserError
@@ -21,6 +22,13 @@ def chosen_execution(
     asked: Execution, device: torch.device
 ) -> Literal["eager", "compiled", "graph"]:
     """What `auto` means here; asking for what this machine cannot do is an error."""
+    if distributed.processes() > 1:
+        if asked in ("compiled", "graph"):
+            raise UserError(
+                f"training.execution = {asked} is for a single process; leave it at auto under "
+                "torchrun, which trains eagerly"
+            )
+        return "eager"
     if asked == "auto":
         return "graph" if device.type == "cuda" and has_triton() else "eager"
     if asked == "graph" and device.type != "cuda":

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from fullmatch import distributed
 from fullmatch.core import Algorithm, Network
 from fullmatch.training.optimizer import momentum_buffers, parameter_groups, sgd
 
@@ -47,6 +48,11 @@ class TrainState:
         self.totals = Totals(device)
         self.step = 0
         self.device = device
+
+    def train(self) -> None:
+        self.student.train()
+        self.algorithm.train()
+        self.teacher.train()
 
     @torch.no_grad()
     def follow(self, decay: float) -> None:
@@ -136,7 +142,8 @@ class Totals:
         """Means since the last reading; a ratio that never counted anything is left out."""
         if self.sums is None:
             return {}
-        rows = self.sums.tolist()
+        with distributed.together():
+            rows = distributed.total(self.sums).tolist()
         self.sums.zero_()
         return {
             name: top / bottom

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from fullmatch import distributed
 from fullmatch.augment.views import Augmenter
 from fullmatch.core import Algorithm, Batch, Network, Objective, Views
 from fullmatch.data.feed import Feed, RawBatch
@@ -89,6 +90,7 @@ class TrainingStep:
             objective = self.loss(batch, state.progress)
         mark("forward")
         objective.loss.backward()  # type: ignore[no-untyped-call]
+        distributed.average_gradients(self.parameters)
         mark("backward")
         if self.clip:
             nn.utils.clip_grad_norm_(self.parameters, self.clip, foreach=True)

@@ -40,12 +40,14 @@ class Trainer:
         evaluate_every: int,
         checkpoint_every: int,
         evaluate: Callable[[], dict[str, Scores]] | None = None,
+        announce: Callable[[str], None] = lambda what: None,
     ) -> None:
         self.state, self.feed, self.advance = state, feed, advance
         self.rate, self.total, self.seed = rate, total, seed
         self.log_every, self.evaluate_every = log_every, evaluate_every
         self.checkpoint_every = checkpoint_every
         self.evaluate = evaluate
+        self.announce = announce  # tells other processes what is done next, so that they join in
         self.stop = False  # set by a signal handler; the loop pauses after the step at hand
         self.seconds = 0.0
 
@@ -61,20 +63,15 @@ class Trainer:
     def next_record(self, until: int) -> Record:
         state = self.state
         started = time.perf_counter()
-        state.student.train()
-        state.algorithm.train()
-        state.teacher.train()
+        state.train()
         while not self.stop:
-            self.feed.seek(state.step)
-            state.rate.fill_(self.rate(state.step))
-            state.progress.fill_(state.step / self.total)
-            seed_step(self.seed, state.step, distributed.rank(), state.device)
-            self.advance()
-            state.step += 1
+            self.announce("step")
+            self.take_step()
             last = state.step >= until
             due = self.evaluate is not None and (state.step % self.evaluate_every == 0 or last)
             if due or last or state.step % self.log_every == 0:
                 # Read first: this waits for the device, so the clock is right.
+                self.announce("read")
                 metrics = state.totals.read() | {"rate": self.rate(state.step - 1)}
                 self.seconds += time.perf_counter() - started
                 scores = self.evaluate() if due and self.evaluate is not None else {}
@@ -85,3 +82,14 @@ class Trainer:
             torch.cuda.synchronize()
         self.seconds += time.perf_counter() - started
         return Record(state.step, seconds=self.seconds, paused=self.stop)
+
+    def take_step(self) -> None:
+        """One step, which every process takes at the same time."""
+        state = self.state
+        self.feed.seek(state.step)
+        state.rate.fill_(self.rate(state.step))
+        state.progress.fill_(state.step / self.total)
+        seed_step(self.seed, state.step, distributed.rank(), state.device)
+        with distributed.together():
+            self.advance()
+        state.step += 1
