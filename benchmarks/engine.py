@@ -44,11 +44,13 @@ INTRODUCTION = (
     "Written by `python benchmarks/engine.py`. `fullmatch bench` on noise in the shape of",
     "CIFAR-10 (wrn-28-2) unless the case says otherwise, with every setting at its default;",
     "median of three times 100 steps. Images a step are labeled + unlabeled ones, before views",
-    "are made of them. Stages are timed inside the recorded step. *Waited* is how long a step",
-    "waited for pictures. Shares are of the rates that the same run measured for an 8192x8192",
-    "bf16 matrix product and for a copy of 2 GiB; the bytes of a step are counted as every",
-    "operand and result of convolutions and batch norms, once. The case with files reads JPEG",
-    "files while earlier steps run. First steps came while other cases were compiled beside them.",
+    "are made of them; the lines with 40 labeled ones were measured while the benchmark still",
+    "drew 40 labels, and the batch shrank to them. Stages are timed inside the recorded step.",
+    "*Waited* is how long a step waited for pictures. Shares are of the rates that the same run",
+    "measured for an 8192x8192 bf16 matrix product and for a copy of 2 GiB; the bytes of a step",
+    "are counted as every operand and result of convolutions and batch norms, once. The case",
+    "with files reads JPEG files while earlier steps run. First steps came while other cases",
+    "were compiled beside them.",
 )
 
 
@@ -178,7 +180,7 @@ def received(pipe: Connection) -> Any:
 def known() -> dict[tuple[str, str, int], dict[str, Any]]:
     """The newest line of every case, device and number of labeled images."""
     lines = LEDGER.read_text(encoding="utf-8").splitlines() if LEDGER.exists() else []
-    rows = [json.loads(line) for line in lines]
+    rows = [json.loads(line) for line in lines if line.strip()]
     return {(row["case"], row["device"], row["labeled_images"]): row for row in rows}
 
 
@@ -213,6 +215,7 @@ def line(row: dict[str, Any], cost: str) -> str:
     stages = ", ".join(
         f"{spent[stage]:.2f}" for stage in ("augmentation", "forward", "backward", "update")
     )
+    torch = f", torch {row['versions']['torch']}" if "versions" in row else ""
     return (
         f"| {row['case']} | {row['labeled_images']} + {row['unlabeled_images']} "
         f"| {row['steps_per_second']:.1f} | {cost} | {stages} "
@@ -220,30 +223,39 @@ def line(row: dict[str, Any], cost: str) -> str:
         f"| {100 * row.get('share_of_matrix_peak', 0):.0f} % "
         f"| {100 * row.get('share_of_memory_peak', 0):.0f} % "
         f"| {row.get('peak_memory_gib', 0):.1f} | {row['seconds_to_first_step']:.0f} "
-        f"| {row['date']}, `{row['commit']}` |"
+        f"| {row['date']}, `{row['commit']}`{torch} |"
     )
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     import torch
 
     from fullmatch.assembly import device_name
+    from fullmatch.errors import did_you_mean
     from fullmatch.reproduce.provenance import checkout
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--processes", type=int, default=8, help="cases compiled side by side")
-    parser.add_argument("--only", nargs="+", choices=list(cases()))
+    parser.add_argument("--only", nargs="+", metavar="CASE", help="as named in engine.md")
     parser.add_argument("--again", action="store_true", help="measure what was measured before")
     parser.add_argument("--commit", help="of the code, where there is no git to ask")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
+    everything = cases()
+    for name in options.only or ():
+        if name not in everything:
+            parser.error(f"unknown case {name!r}{did_you_mean(name, everything)}")
+    if options.processes < 1:
+        parser.error(f"--processes is {options.processes}, expected 1 or more")
     device = device_name(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-    commit = options.commit or (checkout()["commit"] or "unknown")[:7]
-    wanted = options.only or list(cases())
+    code = checkout()
+    commit = options.commit or (code["commit"] or "unknown")[:7] + " and changes" * bool(
+        code["dirty"]
+    )
+    wanted = options.only or list(everything)
     if not options.again:
         done = {name for name, where, _ in known() if where == device}
         wanted = [name for name in wanted if name not in done]
     RESULTS.mkdir(parents=True, exist_ok=True)
-    everything = cases()
     for name, row in measured([(name, everything[name]) for name in wanted], options.processes):
         if isinstance(row, str):
             print(f"{name}: {row}", flush=True)
@@ -252,6 +264,8 @@ def main() -> None:
         with LEDGER.open("a", encoding="utf-8") as ledger:
             ledger.write(json.dumps(row) + "\n")
         print(f"{name:34} {row['steps_per_second']:7.1f} steps/s", flush=True)
+    if not wanted:
+        print(f"nothing to measure: all is known of {device}; --again measures anew")
     PAGE.write_text(page(list(known().values())), encoding="utf-8")
 
 

@@ -70,3 +70,10 @@ def test_traffic_counts_each_operand_and_result_once() -> None:
 def test_noise_has_labels_for_a_whole_batch() -> None:
     """Though CIFAR-10 has 40 by default, and 64 are asked for."""
     assert len(noise(resolve(data="cifar10")).labeled) >= 64
+
+
+def test_noise_never_needs_more_labels_than_it_has() -> None:
+    """ImageNet has 100,000 labels by default, its noise 2,000 images."""
+    assert len(noise(resolve(data="imagenet")).labeled) == 2000
+    digits = noise(resolve(data="digits", assignments=["training.batch=5000"]))
+    assert len(digits.labeled) == len(digits.unlabeled) // 10 * 10

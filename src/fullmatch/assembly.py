@@ -12,6 +12,7 @@ from fullmatch.config import ExperimentConfig
 from fullmatch.core import Task
 from fullmatch.data import SemiDataset
 from fullmatch.data.feed import feed_of
+from fullmatch.errors import many
 from fullmatch.models import network, shape_of_map
 from fullmatch.models.shared_norm import share_statistics
 from fullmatch.models.weights import as_published
@@ -195,4 +196,4 @@ class Assembly:
 def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"CPU ({torch.get_num_threads()} threads)"
+    return f"CPU ({many(torch.get_num_threads(), 'thread')})"

@@ -16,6 +16,7 @@ from fullmatch.assembly import Assembly, device_name
 from fullmatch.config import ExperimentConfig
 from fullmatch.core import Appearance
 from fullmatch.data import DATASETS, SemiDataset, Source, TensorStore, draw
+from fullmatch.experiment import versions
 from fullmatch.given import load_source, split_of
 from fullmatch.settings import display_name
 from fullmatch.training.step import autocast
@@ -55,6 +56,7 @@ def bench(
             "algorithm": display_name(config.algorithm),
             "model": config.model.name,
             "device": device_name(run.device),
+            "versions": versions(),
             "labeled_images": len(raw.labeled),
             "unlabeled_images": len(raw.unlabeled),
             "how": "; ".join(run.notes),  # batches that had to shrink among them
@@ -88,7 +90,7 @@ def noise(config: ExperimentConfig) -> SemiDataset:
     generator = torch.Generator().manual_seed(0)
     count = min(facts.train, IMAGES if facts.shape[1] <= 96 else 2_000)
     images = torch.randint(256, (count, *facts.shape), dtype=torch.uint8, generator=generator)
-    labels = torch.randint(facts.num_classes, (count,), generator=generator)
+    labels = torch.arange(count) % facts.num_classes
     appearance = Appearance(facts.mean, facts.std, facts.flip, facts.padding, facts.crop)
     source = Source(
         name=facts.name,
@@ -99,8 +101,9 @@ def noise(config: ExperimentConfig) -> SemiDataset:
         benchmark=True,
     )
     # At least a batch of labels: with fewer the batch would shrink, and the step be another one.
+    # At most what there is: noise can be less than the data set it stands for.
     batch = facts.num_classes * math.ceil(config.training.batch / facts.num_classes)
-    wanted = max(config.data.labels or 0, batch)
+    wanted = min(max(config.data.labels or 0, batch), count - count % facts.num_classes)
     return SemiDataset.of(source, draw(labels, wanted, 0, facts.num_classes, facts.name))
 
 

@@ -85,3 +85,16 @@ def test_others_are_stopped_while_one_is_timed() -> None:
 def state(pid: int | None) -> str:
     """Of a process, as Linux says it: T is stopped."""
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--only", "fixmach"], "unknown case 'fixmach'; did you mean 'fixmatch'?"),
+        (["--processes", "0"], "--processes is 0, expected 1 or more"),
+    ],
+)
+def test_mistakes(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        engine.main(words)
+    assert message in capsys.readouterr().err

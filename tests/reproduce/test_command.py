@@ -44,7 +44,7 @@ def test_a_table_is_run_written_and_not_run_again(
     words = "table1 --cells digits-40 --algorithms fixmatch,semco --folds 0 --steps 3"
     call(words)
     shown = capsys.readouterr().out
-    assert "2 runs, of which 0 are finished" in shown
+    assert "2 runs, 0 of them finished" in shown and "1 run left out" in shown
     assert "SemCo fold 0: left out:" in shown and "FixMatch fold 0: recorded in" in shown
     (entry,) = Ledger(tmp_path / "docs/results/runs").entries()
     assert entry["steps"] == 3 and entry["code"] is not None
@@ -52,7 +52,7 @@ def test_a_table_is_run_written_and_not_run_again(
         assert "FixMatch" in (tmp_path / f"runs/reproduce/table1.{ending}").read_text()
     call(words)
     shown = capsys.readouterr().out
-    assert "2 runs, of which 1 are finished" in shown and "recorded" not in shown
+    assert "2 runs, 1 of them finished" in shown and "recorded" not in shown
 
 
 def test_record_page_and_figure(call: Call, runs: dict[str, Path], tmp_path: Path) -> None:
@@ -83,10 +83,15 @@ def test_record_page_and_figure(call: Call, runs: dict[str, Path], tmp_path: Pat
         ("figure overvew runs/x", "did you mean 'overview'"),
         ("figure 1a runs/none", "is no run folder"),
         ("record runs/none", "is no run folder"),
+        ("record runs/none --dirty", "name it with --commit"),
         ("page", "cannot read the page"),
+        ("table1 --cells digits-40 --ledger taken --plan", "taken is a file"),
+        ("table1 --cells digits-40 --runs taken", "--runs taken: "),
+        ("table1 --cells digits-40 --out taken/deeper", "--out taken/deeper: "),
     ],
 )
-def test_mistakes(call: Call, words: str, message: str) -> None:
+def test_mistakes(call: Call, words: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
     with pytest.raises((UserError, CycloptsError)) as caught:
         call(words)
     assert message in str(caught.value)

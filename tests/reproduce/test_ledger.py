@@ -117,3 +117,37 @@ def test_an_entry_that_lacks_most_of_itself(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text('{"format": 1}', encoding="utf-8")
     with pytest.raises(UserError, match=r"x\.json is no entry of the ledger"):
         Ledger(tmp_path).entries()
+
+
+@pytest.mark.parametrize("lost", ["code", "device", "steps_per_second"])
+def test_an_entry_that_lacks_something(ledger: Ledger, lost: str) -> None:
+    path = ledger.folder / "eml.json"
+    entry = json.loads(path.read_text())
+    del entry[lost]
+    path.write_text(json.dumps(entry))
+    with pytest.raises(UserError, match="is no entry of the ledger"):
+        ledger.entries()
+
+
+@pytest.mark.parametrize("settings", [{}, [], {"data": {}, "algorithm": {}, "model": 0, "seed": 0}])
+def test_an_entry_whose_settings_lack_something(ledger: Ledger, settings: object) -> None:
+    path = ledger.folder / "eml.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"config": settings}))
+    with pytest.raises(UserError, match="is no entry of the ledger"):
+        ledger.entries()
+
+
+def test_a_name_of_a_commit_is_kept_as_its_hash(
+    runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provenance, "git", lambda *words: b"0123abcd\n")
+    assert record(runs["eml"], commit="HEAD", dirty=True)["commit"] == "0123abcd"
+    monkeypatch.setattr(provenance, "git", lambda *words: None)
+    assert record(runs["eml"], commit="abc", dirty=True)["commit"] == "abc"
+
+
+def test_a_result_that_lacks_something(runs: dict[str, Path], tmp_path: Path) -> None:
+    damaged = shutil.copytree(runs["eml"], tmp_path / "damaged")
+    (damaged / "result.json").write_text('{"steps": 8}')
+    with pytest.raises(UserError, match="is damaged; delete it"):
+        record(damaged)

@@ -2,14 +2,16 @@
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fullmatch import presets
+from fullmatch import experiment, presets
 from fullmatch.errors import UserError
 from fullmatch.experiment import Run, start
-from fullmatch.reproduce import grid, plan
+from fullmatch.reproduce import grid, plan, provenance
 from fullmatch.reproduce.grid import Cell
 from fullmatch.reproduce.ledger import Ledger
 from fullmatch.reproduce.plan import Planned, carry_out, estimate, steps_of
@@ -25,8 +27,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     usual = presets.digits
 
     def small(labels: int | None = None, algorithm: str = "fullmatch") -> presets.ExperimentConfig:
-        from dataclasses import replace
-
         config = usual(labels, algorithm)
         training = replace(config.training, batch=6, ratio=2, checkpoint_every=3)
         return replace(config, training=training)
@@ -76,6 +76,7 @@ def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
     list(carry_out(todo, ledger, follow))
     (found,) = ledger.entries()
     assert any("resumed at step" in note for note in found["notes"])
+    assert found["code"] == provenance.CODE
     assert len(list(runs.iterdir())) == 1
 
 
@@ -102,7 +103,39 @@ def test_a_run_that_was_trained_but_not_recorded(tmp_path: Path) -> None:
     todo = planned(ledger, runs, "FixMatch")
     assert [item.status for item in todo] == ["trained"]
     list(carry_out(todo, ledger, refuse))
+    assert ledger.entries()[0]["code"] == provenance.CODE
+    shutil.rmtree(ledger.folder)
+    (todo[0].folder / provenance.SIGNATURE).unlink()
+    list(carry_out(todo, ledger, refuse))
     assert ledger.entries()[0]["code"] is None  # nobody knows by now
+
+
+def test_a_run_resumed_by_other_code_is_nobodys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, runs = Ledger(tmp_path / "ledger"), tmp_path / "runs"
+    with pytest.raises(SystemExit):
+        list(carry_out(planned(ledger, runs, "FixMatch"), ledger, stopped))
+    monkeypatch.setattr(provenance, "CODE", "changed since")
+    list(carry_out(planned(ledger, runs, "FixMatch"), ledger, follow))
+    (found,) = ledger.entries()
+    assert found["code"] is None and found["commit"] is None
+
+
+def test_two_processes_begin_the_same_run_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(tmp_path / "ledger")
+    (item,) = planned(ledger, tmp_path / "runs", "FixMatch")
+    begin = experiment.start
+
+    def late(config: Any, folder: RunFolder) -> Run:
+        begin(config, folder)  # as the other process does between our look and our start
+        return begin(config, folder)
+
+    monkeypatch.setattr(experiment, "start", late)
+    ((_, words),) = carry_out([item], ledger, refuse)
+    assert words == "left out: another process has just begun it"
 
 
 def test_one_that_cannot_be_run_does_not_stop_the_rest(tmp_path: Path) -> None:
@@ -145,6 +178,15 @@ def test_speed_of_another_network_says_nothing() -> None:
     known = entry(row, 0, 0.8, cell=Cell("cifar100", 400)) | {"steps_per_second": 9.0}
     item = Planned(row, CIFAR, 0, grid.config_for(row, CIFAR, 0), Path("x"), "new")
     assert estimate(item, [known]).source == "assumed"
+
+
+def test_what_is_left_of_a_stopped_run_is_estimated(tmp_path: Path) -> None:
+    ledger, runs = Ledger(tmp_path / "ledger"), tmp_path / "runs"
+    (item,) = planned(ledger, runs, "FixMatch", steps=32)
+    whole = estimate(item, []).hours
+    (item.folder / "checkpoints" / "step-000000008").mkdir(parents=True)
+    assert estimate(item, []).hours == pytest.approx(whole * 3 / 4)
+    assert estimate(replace(item, status="trained"), []).hours == 0
 
 
 def test_budgets() -> None:

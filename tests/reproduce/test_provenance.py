@@ -1,6 +1,7 @@
 """What counts as the same run, and as the same code."""
 
 import re
+import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -67,3 +68,9 @@ def test_all_that_a_run_is_made_of_counts() -> None:
 def test_unknown_commit() -> None:
     with pytest.raises(UserError, match="no commit 'not-there' here"):
         provenance.code_hash_of("not-there")
+
+
+def test_a_command_can_be_pasted_whatever_the_folder_is_called() -> None:
+    config = digits(40, "fixmatch")
+    table = table_of(replace(config, data=replace(config.data, name="my own pictures")))
+    assert shlex.split(provenance.command(table))[2] == "my own pictures"

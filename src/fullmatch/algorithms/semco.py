@@ -69,7 +69,7 @@ def read_embeddings(path: str, num_classes: int) -> Tensor:  # (C, d)
         raise UserError(
             "semco needs embeddings of the class names: use --set "
             "algorithm.embeddings=FILE, a .npy, .npz, .csv or text file "
-            f" with {num_classes} rows of numbers, in the order of the classes"
+            f"with {num_classes} rows of numbers, in the order of the classes"
         )
     try:
         if path.endswith(".npz"):

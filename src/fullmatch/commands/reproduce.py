@@ -90,6 +90,7 @@ def table4(options: TableOptions = USUAL) -> None:
 def make(number: int, options: TableOptions) -> None:
     """Plan, run what is missing, and write the table."""
     from fullmatch.display import Listing, say
+    from fullmatch.errors import many
     from fullmatch.reproduce import grid, plan, provenance, tables
     from fullmatch.reproduce.ledger import Ledger
     from fullmatch.reproduce.lines import lines
@@ -111,10 +112,16 @@ def make(number: int, options: TableOptions) -> None:
     from fullmatch.watch import follow
 
     left = sum(item.status != "finished" for item in planned)
-    say(f"{len(planned)} runs, of which {len(planned) - left} are finished")
+    refuse_unwritable("out", options.out)
+    if left:
+        refuse_unwritable("runs", options.runs)
+        refuse_unwritable("ledger", options.ledger)
+    say(f"{many(planned, 'run')}, {len(planned) - left} of them finished")
+    left_out = 0
     try:
         for item, outcome in plan.carry_out(planned, ledger, follow):
             say(f"{item.name}: {outcome}")
+            left_out += outcome.startswith(plan.LEFT_OUT)
     except SystemExit:  # the run has said how it alone goes on
         say("or give the same command again: it resumes this run, records it and does the others")
         raise
@@ -127,11 +134,28 @@ def make(number: int, options: TableOptions) -> None:
         say(note)
     for path in tables.write(options.out, table, found):
         say(f"written: {path}")
+    if left_out:
+        say(f"{many(left_out, 'run')} left out, for the reasons above")
+
+
+def refuse_unwritable(flag: str, folder: Path) -> None:
+    """Before anything is trained: what cannot be kept need not be made."""
+    from os import W_OK, access
+
+    from fullmatch.errors import UserError
+
+    there = folder.absolute()
+    while not there.exists():
+        there = there.parent
+    if not there.is_dir() or not access(there, W_OK):
+        why = "cannot be written to" if there.is_dir() else "is a file"
+        raise UserError(f"--{flag} {folder}: {there} {why}; name another folder")
 
 
 def show(planned: "list[Planned]", ledger: "Ledger") -> None:
     """The runs with what each will take, and the sum of it."""
     from fullmatch.display import Listing, say
+    from fullmatch.errors import many
     from fullmatch.reproduce.plan import WORDS, estimate
 
     listing = Listing("run", "steps", "state", "hours", "GB", "steps/s")
@@ -148,7 +172,8 @@ def show(planned: "list[Planned]", ledger: "Ledger") -> None:
         cost = (f"{guess.hours:.2f}", f"{guess.gigabytes:.3f}", speed)
         listing.add(item.name, steps, WORDS[item.status], *cost)
     listing.show()
-    say(f"{len(planned)} runs; what is left takes about {hours:.1f} hours and {gigabytes:.2f} GB")
+    left = f"what is left takes about {hours:.1f} hours and {gigabytes:.2f} GB"
+    say(f"{many(planned, 'run')}; {left}")
 
 
 @app.command
@@ -208,8 +233,11 @@ def record(
         Folder of the ledger.
     """
     from fullmatch.display import say
+    from fullmatch.errors import UserError
     from fullmatch.reproduce import ledger as ledgers
 
+    if dirty and commit is None:
+        raise UserError("--dirty says that a commit had changes; name it with --commit")
     for run in runs:
         entry = ledgers.record(run, commit=commit, dirty=dirty, notes=note or ())
         say(f"recorded: {ledgers.Ledger(ledger).add(entry)}")

@@ -21,7 +21,13 @@ DIGITS = 5  # that a number of a curve keeps
 SCORES = ("last", "median_last_20", "best_chosen_on_test", "interval", "top5", "ece", "per_class")
 PEOPLE = ("student", "teacher")
 FORMAT = 1
-NEEDED = {"name", "date", "config", "scores", "curves", "steps"}  # of an entry, to be of use
+# Of an entry, to be of use, and of its settings.
+NEEDED = (
+    *("name", "date", "command", "commit", "dirty", "code", "steps", "seconds", "device"),
+    *("steps_per_second", "classes", "scores", "curves"),
+)
+RESULT = {"config", "split", "steps", "seconds", "device", "versions", "notes", "classes"}
+SETTINGS = ("data", "algorithm", "model", "seed")
 
 Curve = list[list[float]]  # [steps, values]
 
@@ -41,6 +47,10 @@ def record(
     """
     run = RunFolder.existing(folder)
     result = run.read_result()
+    if not result.keys() >= RESULT:
+        raise UserError(
+            f"{run.result} is damaged; delete it, then write it anew with: {run.resume_command}"
+        )
     try:
         records = run.records()
     except ValueError:
@@ -49,6 +59,7 @@ def record(
     config["data"].pop("root", None)  # where one machine keeps its files
     code: dict[str, Any] = {"commit": commit, "dirty": None, "code": None}
     if commit is not None:
+        code["commit"] = provenance.full_hash(commit)
         code |= {"dirty": dirty, "code": None if dirty else provenance.code_hash_of(commit)}
     elif fresh:
         code |= provenance.checkout() | {"code": provenance.CODE}
@@ -151,6 +162,8 @@ class Ledger:
 
     def entries(self) -> list[dict[str, Any]]:
         """All entries, by name."""
+        if self.folder.is_file():
+            raise UserError(f"{self.folder} is a file; the ledger is a folder of results")
         return [read(path) for path in sorted(self.folder.glob("*.json"))]
 
 
@@ -159,11 +172,13 @@ def read(path: Path) -> dict[str, Any]:
         entry: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if entry["format"] != FORMAT:
             raise UserError(f"{path} was written by another version of fullmatch; record it anew")
-        if missing := NEEDED - entry.keys():
+        config = entry["config"]
+        missing = [*(set(NEEDED) - entry.keys()), *(set(SETTINGS) - config.keys())]
+        if missing or not (config["data"]["name"] and config["algorithm"]["name"]):
             raise KeyError(*missing)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; check its path") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path} is no entry of the ledger; remove it, or record it anew") from None
     return entry
 

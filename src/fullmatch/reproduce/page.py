@@ -1,8 +1,10 @@
 """The page of results: tables of all that the ledger holds, written between two marks."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from fullmatch.data import DATASETS
 from fullmatch.errors import UserError
@@ -30,7 +32,8 @@ def update(page: Path, ledger: Ledger) -> None:
         raise UserError(f"{page} lacks the marks {BEGIN!r} and {END!r}; put them where tables go")
     if not ledger.folder.is_dir():  # else a slip of the finger would empty the page
         raise UserError(f"{ledger.folder} is no folder of results; name one with --ledger")
-    body = results(ledger.entries(), Path("results") / ledger.folder.name)
+    place = os.path.relpath(ledger.folder, page.parent)  # as the page's links need it
+    body = results(ledger.entries(), Path(place))
     try:
         page.write_text(f"{before}{BEGIN}\n\n{body}\n{END}{after}", encoding="utf-8")
     except OSError as error:
@@ -42,7 +45,9 @@ def results(entries: Sequence[dict[str, Any]], folder: Path) -> str:
     if not entries:
         return "Nothing has been recorded yet.\n"
     # Somebody's own pictures are in no table: nobody else has them.
-    known = [entry for entry in entries if entry["config"]["data"]["name"] in DATASETS]
+    # Neither is what was trained without a number of labels: it has no cell.
+    used = [(entry, entry["config"]["data"]) for entry in entries]
+    known = [entry for entry, data in used if data["name"] in DATASETS and data.get("labels")]
     parts = [part for table in TABLES.values() if (part := section(table, known))]
     return "\n".join([*parts, "### Runs\n", *run_list(entries, folder), ""])
 
@@ -92,7 +97,7 @@ def run_list(entries: Sequence[dict[str, Any]], folder: Path) -> list[str]:
         speed = entry["steps_per_second"]
         rows.append(
             (
-                f"[{entry['name']}]({(folder / entry['name']).as_posix()}.json)",
+                f"[{entry['name']}]({quote((folder / entry['name']).as_posix())}.json)",
                 entry["date"],
                 commit,
                 entry["device"],

@@ -18,7 +18,8 @@ from fullmatch.runfolder import RunFolder
 if TYPE_CHECKING:
     from fullmatch.experiment import Run
 
-USUAL_SPEED = 16.2  # steps a second that TorchSSL reports for CIFAR-10, where nothing was measured
+USUAL_SPEED = 16.2  # steps a second of TorchSSL on CIFAR-10, where nothing was measured
+LEFT_OUT = "left out"
 LINE = 400  # bytes of a line of the log
 
 Status = Literal["finished", "trained", "stopped", "new"]
@@ -128,7 +129,17 @@ def estimate(planned: Planned, entries: Sequence[dict[str, Any]]) -> Estimate:
     checkpoints = 2 * 3 + 1  # two of student, teacher and momentum; and the model
     weights = parameters(planned.config.model.name, planned.cell.data)
     size = 4 * checkpoints * weights + LINE * training.steps / training.log_every
-    return Estimate(training.steps / speed / 3600, size / 1e9, speed, source)
+    left = training.steps - steps_done(planned)
+    return Estimate(left / speed / 3600, size / 1e9, speed, source)
+
+
+def steps_done(planned: Planned) -> int:
+    """Steps that need not be done again: those before the newest checkpoint."""
+    if planned.status == "trained":
+        return planned.config.training.steps
+    saved = RunFolder(planned.folder).checkpoints.glob("step-*")
+    numbers = [place.name.removeprefix("step-") for place in saved]
+    return max((int(number) for number in numbers if number.isdigit()), default=0)
 
 
 @cache
@@ -162,10 +173,11 @@ def carry_out(
         item = replace(item, status=status)
         try:
             notes = [] if item.status == "trained" else train(item, follow)
-            entry = record(item.folder, fresh=item.status != "trained", notes=notes)
+            fresh = provenance.made_here(item.folder)
+            entry = record(item.folder, fresh=fresh, notes=notes)
             yield item, f"recorded in {ledger.add(entry)}"
         except UserError as error:
-            yield item, f"left out: {error}"
+            yield item, f"{LEFT_OUT}: {error}"
 
 
 def train(item: Planned, follow: Callable[["Run"], None]) -> list[str]:
@@ -173,8 +185,16 @@ def train(item: Planned, follow: Callable[["Run"], None]) -> list[str]:
     from fullmatch.experiment import resume, start
 
     if item.status == "new":
-        run = start(item.config, RunFolder(item.folder, new=True))
+        try:
+            run = start(item.config, RunFolder(item.folder, new=True))
+        except UserError:
+            if status_of(item.folder) == "new":
+                raise
+            raise UserError("another process has just begun it") from None
+        provenance.sign(item.folder)
     else:
         run = resume(RunFolder(item.folder))
+        if not provenance.made_here(item.folder):  # nor will it be by one code in the end
+            (item.folder / provenance.SIGNATURE).unlink(missing_ok=True)
     follow(run)
     return list(run.recovery)

@@ -1,6 +1,7 @@
 """Which code and which settings made a result, so that a change of either shows."""
 
 import hashlib
+import shlex
 import subprocess
 import tarfile
 import tempfile
@@ -15,12 +16,14 @@ from fullmatch.algorithms import name_of
 from fullmatch.config import ExperimentConfig, config_table, experiment_config, fingerprint
 from fullmatch.data.archives import unpack
 from fullmatch.errors import UserError
+from fullmatch.runfolder import RunFolder
 from fullmatch.settings import display_name, resolve
 
 SOURCE = Path(fullmatch.__file__).parent
+SIGNATURE = ".code"  # a file of a run folder: the hash of the code that began it
 # What decides a run's numbers; the rest only asks for runs and shows them.
 DECISIVE = (
-    *("algorithms", "assembly.py", "augment", "classifier.py", "core.py", "data"),
+    *("algorithms", "assembly.py", "augment", "classifier.py", "core.py", "data", "distributed.py"),
     *("experiment.py", "given.py", "losses", "models", "results.py", "training", "warm_start.py"),
 )
 # Settings that change where or how a run is done, never what it is.
@@ -59,6 +62,19 @@ def code_hash(source: Path = SOURCE) -> str:
 CODE = code_hash()  # taken at once: the files may change while this process runs
 
 
+def sign(folder: Path) -> None:
+    """Keep with a run which code has begun it."""
+    run = RunFolder(folder)
+    with run.writing():
+        run.write(folder / SIGNATURE, CODE)
+
+
+def made_here(folder: Path) -> bool:
+    """Whether the code at hand is the one that began a run."""
+    place = folder / SIGNATURE
+    return place.is_file() and place.read_text(encoding="utf-8", errors="replace") == CODE
+
+
 def code_hash_of(commit: str) -> str:
     """The same of an older commit of this checkout."""
     archive = git("archive", "--format=tar", commit, "src/fullmatch")
@@ -68,6 +84,12 @@ def code_hash_of(commit: str) -> str:
         with tarfile.open(fileobj=BytesIO(archive)) as tar:
             unpack(tar, Path(folder))
         return code_hash(Path(folder) / "src" / "fullmatch")
+
+
+def full_hash(commit: str) -> str:
+    """A commit by its whole hash: a name such as HEAD is another one tomorrow."""
+    found = git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")
+    return commit if found is None else found.decode().strip()
 
 
 def checkout() -> dict[str, Any]:
@@ -102,12 +124,12 @@ def command(table: Mapping[str, Any]) -> str:
     }
     usual = flat(table_of(resolve(**flags)))
     asked = flat(table_of(config))
-    words = ["fullmatch train", str(flags.pop("data"))]
+    words = ["fullmatch train", shlex.quote(str(flags.pop("data")))]
     words += [f"--{name} {value}" for name, value in flags.items() if value is not None]
     for name in sorted(usual.keys() | asked.keys()):
         value = asked.get(name, "none")
         if name != "data.root" and value != usual.get(name, "none"):
-            words.append(f"--set {name}={written(value)}")
+            words.append(f"--set {shlex.quote(f'{name}={written(value)}')}")
     return " ".join(words)
 
 

@@ -1,14 +1,17 @@
 """Every figure by name, from runs of any data set, as files that open."""
 
+import json
 import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 from PIL import Image
+from safetensors.torch import load_file, save_file
 
 from fullmatch.errors import UserError
 from fullmatch.reproduce.figures import FIGURES, drawn, find, pictures
+from fullmatch.reproduce.figures.shown import Shown
 from fullmatch.reproduce.ledger import Ledger
 
 CURVES = ("pseudo-labels", "negatives", "top-k", "time", "accuracy")
@@ -83,3 +86,54 @@ def test_data_that_is_not_there_is_not_fetched(
     with pytest.raises(UserError, match="cifar10"):
         drawn("tsne", [moved], tmp_path / "out")
     assert drawn("ambiguous", [moved], tmp_path / "out")  # goes without the picture
+
+
+@pytest.mark.parametrize("name", ["entropy", "ambiguous", "time", "accuracy", "tsne"])
+def test_runs_of_one_method_and_of_other_steps_are_told_apart(
+    name: str, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    longer = shutil.copytree(runs["fixmatch"], tmp_path / "longer")
+    log = longer / "metrics.jsonl"
+    line = json.loads(log.read_text().splitlines()[-1])
+    line |= {"step": 16, "seconds": line["seconds"] + 1}
+    log.write_text(log.read_text() + json.dumps(line) + "\n")
+    words = drawn(name, [runs["fixmatch"], longer], tmp_path)[0].read_text()
+    assert "FixMatch (fixmatch)" in words and "FixMatch (longer)" in words
+    assert "8 steps; digits, 40 labels, 16 steps" in words
+
+
+def test_no_run_is_left_out_for_want_of_a_colour(runs: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="8 runs at most, not 9"):
+        drawn("accuracy", [runs["eml"]] * 9, tmp_path)
+
+
+def test_runs_of_other_data(runs: dict[str, Path], tmp_path: Path) -> None:
+    other = shutil.copytree(runs["eml"], tmp_path / "other")
+    config = other / "config.toml"
+    config.write_text(config.read_text().replace('"digits"', '"cifar10"'))
+    with pytest.raises(UserError, match="is of other data than"):
+        drawn("tsne", [runs["eml"], other], tmp_path)
+    saved = load_file(other / "predictions.safetensors")
+    save_file(saved | {"labels": saved["labels"].flip(0)}, other / "predictions.safetensors")
+    with pytest.raises(UserError, match="tested on other images"):
+        drawn("ambiguous", [runs["eml"], other], tmp_path)
+
+
+def test_a_finished_run_without_test_images(runs: dict[str, Path], tmp_path: Path) -> None:
+    untested = shutil.copytree(runs["eml"], tmp_path / "untested")
+    (untested / "predictions.safetensors").unlink()
+    result = json.loads((untested / "result.json").read_text())
+    del result["teacher"]
+    (untested / "result.json").write_text(json.dumps(result))
+    with pytest.raises(UserError, match="had no test images"):
+        drawn("entropy", [untested], tmp_path)
+
+
+def test_a_curve_of_one_point_is_seen(runs: dict[str, Path], tmp_path: Path) -> None:
+    short = shutil.copytree(runs["fixmatch"], tmp_path / "short")
+    log = short / "metrics.jsonl"
+    log.write_text(log.read_text().splitlines()[0] + "\n")
+    figure = FIGURES["pseudo-labels"].draw([Shown(short)])
+    (axes,) = figure.axes
+    assert axes.get_lines()[0].get_marker() == "o"
+    assert all(tick == int(tick) for tick in axes.get_xticks())

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from fullmatch.errors import UserError, did_you_mean
 from fullmatch.reproduce.figures import bars, curves, pictures
-from fullmatch.reproduce.figures.shown import Shown
-from fullmatch.reproduce.figures.style import save, styled
+from fullmatch.reproduce.figures.shown import Shown, told_apart
+from fullmatch.reproduce.figures.style import COLORS, save, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,6 +61,8 @@ def drawn(
     known = find(name)
     if not runs:
         raise UserError(f"the figure {known!r} needs runs: name one or more run folders")
+    if len(runs) > len(COLORS):
+        raise UserError(f"a figure shows {len(COLORS)} runs at most, not {len(runs)}; name fewer")
     with styled():
-        figure = FIGURES[known].draw([Shown(path, root) for path in runs])
+        figure = FIGURES[known].draw(told_apart([Shown(path, root) for path in runs]))
         return save(figure, out, stem or known)

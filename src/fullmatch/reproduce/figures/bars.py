@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fullmatch.errors import UserError
-from fullmatch.reproduce.figures.shown import Shown, having
+from fullmatch.reproduce.figures.shown import Shown, about, having
 from fullmatch.reproduce.figures.style import COLORS, canvas
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def ambiguous(runs: Sequence[Shown]) -> "Figure":
     order.sort()
     width = 0.8 / len(runs)
     for at, (run, color) in enumerate(zip(runs, COLORS, strict=False)):
-        theirs = run.predictions()[0]
-        if theirs.shape != probs.shape:
+        theirs, truths = run.predictions()
+        if theirs.shape != probs.shape or not truths.equal(labels):
             raise UserError(f"{run.path} was tested on other images than {first.path}")
         heights = [100 * float(theirs[chosen, c]) for c in order]
         places = [place + (at - (len(runs) - 1) / 2) * width for place in range(len(order))]
@@ -46,7 +46,7 @@ def ambiguous(runs: Sequence[Shown]) -> "Figure":
     axes[1].grid(axis="x", visible=False)
     axes[1].set_ylabel("confidence (%)")
     axes[1].set_ylim(0, 100)
-    axes[1].set_title(first.about, loc="left")
+    axes[1].set_title(about(runs), loc="left")
     axes[1].legend()
     return figure
 
@@ -83,7 +83,7 @@ def entropy(runs: Sequence[Shown]) -> "Figure":
     axes.grid(axis="x", visible=False)
     axes.set_xlabel("entropy of the prediction (nats)")
     axes.set_ylabel("test images (%)")
-    axes.set_title(runs[0].about, loc="left")
+    axes.set_title(about(runs), loc="left")
     axes.legend()
     return figure
 
@@ -104,8 +104,8 @@ def time(runs: Sequence[Shown]) -> "Figure":
     axes.grid(axis="y", visible=False)
     axes.margins(x=0.15)
     axes.set_xlabel("time of a training step (ms)")
-    about = shown[0].about if len(devices) > 1 else f"{shown[0].about}, {shown[0].device}"
-    axes.set_title(about, loc="left")
+    where = f", {shown[0].device}" if len(devices) == 1 else ""
+    axes.set_title(about(shown) + where, loc="left")
     return figure
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fullmatch.reproduce.figures.shown import Shown, having
+from fullmatch.reproduce.figures.shown import Shown, about, having
 from fullmatch.reproduce.figures.style import COLORS, canvas, steps_axis
 from fullmatch.reproduce.ledger import Curve
 
@@ -92,7 +92,6 @@ def means(curve: Curve) -> Curve:
 
 def finish(axes: "Axes", runs: Sequence[Shown]) -> None:
     """Title, legend and the axis of steps."""
-    abouts = dict.fromkeys(run.about for run in runs)
-    axes.set_title("; ".join(abouts), loc="left")
+    axes.set_title(about(runs), loc="left")
     steps_axis(axes)
     axes.legend(loc="best")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from fullmatch.errors import UserError
-from fullmatch.reproduce.figures.shown import Shown
+from fullmatch.reproduce.figures.shown import Shown, about
 from fullmatch.reproduce.figures.style import canvas
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ def tsne(runs: Sequence[Shown]) -> "Figure":
     from matplotlib import colormaps
     from sklearn.manifold import TSNE
 
+    if other := [run for run in runs if run.config.data.name != runs[0].config.data.name]:
+        raise UserError(f"{other[0].path} is of other data than {runs[0].path}; name runs of one")
     test, labels = tested(runs[0])
     colors = colormaps["tab10" if int(labels.max()) < 10 else "tab20"]
     columns = len(runs)
@@ -55,7 +57,7 @@ def tsne(runs: Sequence[Shown]) -> "Figure":
         axis.set_xticks([])
         axis.set_yticks([])
         axis.grid(visible=False)
-    figure.supxlabel(f"{runs[0].about}; test images", fontsize=9)
+    figure.supxlabel(f"{about(runs)}; test images", fontsize=9)
     if len(classifier.classes) <= CLASSES:
         figure.legend(
             *axes[0, 0].get_legend_handles_labels(), loc="outside right upper", markerscale=2.5

@@ -1,5 +1,6 @@
 """A run as figures see it: its name, its curves, and, where they need more, its model and data."""
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fullmatch.algorithms import algorithm
 from fullmatch.config import ExperimentConfig, experiment_config, read_toml
-from fullmatch.errors import UserError
+from fullmatch.errors import UserError, many
 from fullmatch.reproduce import ledger
 from fullmatch.reproduce.ledger import Curve
 from fullmatch.reproduce.names import label
@@ -43,8 +44,10 @@ class Shown:
     def about(self) -> str:
         """Data, labels and steps in few words."""
         data = self.config.data
-        labels = "" if data.labels is None else f", {data.labels:,} labels"
-        return f"{data.name}{labels}, {int(self.curves['loss'][0][-1]):,} steps"
+        labels = "" if data.labels is None else f", {many(data.labels, 'label')}"
+        # Of somebody's own pictures the folder's name alone, not where it lies.
+        name = Path(data.name).name
+        return f"{name}{labels}, {many(int(self.curves['loss'][0][-1]), 'step')}"
 
     @cached_property
     def device(self) -> str:
@@ -85,11 +88,28 @@ class Shown:
             raise UserError(
                 f"{self.path} has curves alone; this figure needs the run folder itself"
             )
-        if not path.exists():
-            raise UserError(
-                f"{self.path} has no {path.name}; finish the run with: {self.folder.resume_command}"
-            )
-        return path
+        if path.exists():
+            return path
+        finished = path == self.folder.predictions and self.folder.result.exists()
+        if finished and "teacher" not in self.folder.read_result():
+            raise UserError(f"{self.path} had no test images, and this figure shows them")
+        raise UserError(
+            f"{self.path} has no {path.name}; finish the run with: {self.folder.resume_command}"
+        )
+
+
+def told_apart(runs: Sequence[Shown]) -> Sequence[Shown]:
+    """The same runs; where two have one label, their folders' names are added."""
+    often = Counter(run.label for run in runs)
+    for run in runs:
+        if often[run.label] > 1:
+            run.label = f"{run.label} ({run.path.resolve().name.removesuffix('.json')})"
+    return runs
+
+
+def about(runs: Sequence[Shown]) -> str:
+    """What all of them are of; where they differ, everything that some are of."""
+    return "; ".join(dict.fromkeys(run.about for run in runs))
 
 
 def having(runs: Sequence[Shown], metric: str, who: str) -> list[Shown]:

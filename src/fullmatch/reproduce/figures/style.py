@@ -47,9 +47,14 @@ def canvas(
 
 
 def steps_axis(axes: "Axes") -> None:
-    from matplotlib.ticker import FuncFormatter
+    import numpy as np
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axes.set_xlabel("training step")
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    for line in axes.get_lines():
+        if np.size(line.get_xdata()) == 1:  # a curve of one point would not be seen
+            line.set_marker("o")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{step:,.0f}"))
     axes.set_xlim(left=0)
 
