@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from typing import NoReturn
 
@@ -52,15 +53,24 @@ def main(argv: list[str] | None = None) -> None:
     words = sys.argv[1:] if argv is None else argv
     # To be asked to end, as batch systems do, is no different from Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        refuse_empty(words)
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:  # torchrun started several of us
-            from fullmatch.team import command
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:  # torchrun started several of us
+        from fullmatch.team import command
 
-            command(lambda: app(words, exit_on_error=False, print_error=False))
-        else:
-            app(words, exit_on_error=False, print_error=False)
-        sys.stdout.flush()  # else a closed pipe is noticed only when Python ends
+        answered(lambda: command(lambda: answered(lambda: carry_out(words))))
+    else:
+        answered(lambda: carry_out(words))
+
+
+def carry_out(words: list[str]) -> None:
+    refuse_empty(words)
+    app(words, exit_on_error=False, print_error=False)
+    sys.stdout.flush()  # else a closed pipe is noticed only when Python ends
+
+
+def answered(work: Callable[[], None]) -> None:
+    """Does something, and makes of whatever goes wrong a line and an exit code."""
+    try:
+        work()
     except (CycloptsError, UserError) as error:
         print(f"fullmatch: {' '.join(str(error).split())}", file=sys.stderr)
         raise SystemExit(2) from None

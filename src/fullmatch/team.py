@@ -8,8 +8,11 @@ and nothing is done twice.
 
 import os
 import signal
+import sys
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from typing import NoReturn
 
 import torch
 
@@ -18,18 +21,28 @@ from fullmatch.assembly import Assembly
 from fullmatch.errors import UserError
 
 
-def command(run: Callable[[], None]) -> None:
+def command(run: Callable[[], None]) -> NoReturn:
     """Does something in the first of several processes while the others help it to train."""
     refuse_unmet()
+    code: object = None
     with distributed.joined():
-        if distributed.rank() > 0:
-            help_out()
-            return
         try:
-            run()
-        finally:
+            if distributed.rank() > 0:
+                help_out()
+            else:
+                run()
+        except SystemExit as end:
+            code = end.code
+        except BaseException:
+            traceback.print_exc()
+            code = 1
+        if distributed.rank() == 0:
             with suppress(RuntimeError):  # one of them may be gone
                 distributed.told("end")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # At once: threads of the library that connects processes were seen to abort an ordinary end.
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def refuse_unmet() -> None:
