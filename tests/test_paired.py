@@ -7,9 +7,10 @@ import torch
 from scipy.stats import binomtest
 
 from fullmatch.paired import paired, sign_test, spoken
+from fullmatch.results import Z
 
 
-@pytest.mark.parametrize("better,worse", [(0, 0), (4, 0), (9, 2), (7, 7), (1, 30)])
+@pytest.mark.parametrize("better,worse", [(0, 0), (4, 0), (9, 2), (7, 7), (1, 30), (9000, 9100)])
 def test_sign_test_is_the_binomial_one(better: int, worse: int) -> None:
     expected = binomtest(better, better + worse).pvalue if better + worse else 1.0
     assert math.isclose(sign_test(better, worse), expected)
@@ -58,3 +59,17 @@ def test_words() -> None:
     assert "labels alone 50.0 %. The unlabeled pictures helped: +33.3 points" in said
     none = spoken(found | {"unlabeled": 60})
     assert "There are no unlabeled pictures; learning from the labeled ones as if they were" in none
+
+
+def test_the_interval_is_walds_with_one_difference_more() -> None:
+    """The mean of the differences -1, 0, 1 and its standard error, as if there were one more."""
+    ours = torch.tensor([1.0] * 40 + [0.0] * 15 + [1.0] * 445).double()
+    theirs = torch.tensor([0.0] * 40 + [1.0] * 15 + [1.0] * 445).double()
+    found = paired(ours, theirs)
+    values = (ours - theirs).numpy()
+    half = Z * math.sqrt(values.var() * 500 + 1) / 500
+    assert found["gain"] == pytest.approx(values.mean())
+    assert found["interval"] == pytest.approx([values.mean() - half, values.mean() + half])
+    assert found["images"] == 500
+    never = paired(ours, ours)["interval"]
+    assert never[0] < 0 < never[1]  # never having differed is no proof that they are alike

@@ -1,12 +1,9 @@
 """Intervals and verdicts against textbooks and scipy."""
 
-import math
-
-import numpy as np
 import pytest
 from scipy.stats import binomtest, norm
 
-from fullmatch.results import Z, difference, summary, wilson
+from fullmatch.results import Z, summary, wilson
 
 
 def test_z() -> None:
@@ -19,36 +16,6 @@ def test_wilson_against_scipy(hits: int, count: int) -> None:
     expected = binomtest(hits, count).proportion_ci(method="wilson")
     assert (low, high) == pytest.approx((expected.low, expected.high), abs=1e-12)
     assert -1e-12 <= low <= hits / count + 1e-12 and hits / count - 1e-12 <= high <= 1 + 1e-12
-
-
-def paired(gained: int, lost: int, both: int, neither: int) -> dict[str, object]:
-    ours = [True] * gained + [False] * lost + [True] * both + [False] * neither
-    theirs = [False] * gained + [True] * lost + [True] * both + [False] * neither
-    return difference(ours, theirs)
-
-
-def test_difference_is_the_walds_interval_of_paired_shares() -> None:
-    """Equal to the mean of the differences -1, 0, 1 and its standard error."""
-    found = paired(40, 15, 400, 45)
-    values = np.array([1] * 40 + [-1] * 15 + [0] * 445)
-    half = Z * values.std(ddof=0) / math.sqrt(500)
-    assert found["gain"] == pytest.approx(values.mean())
-    assert found["interval"] == pytest.approx([values.mean() - half, values.mean() + half])
-    assert found["images"] == 500
-
-
-@pytest.mark.parametrize(
-    ("gained", "lost", "verdict"),
-    [
-        (40, 15, "helped"),
-        (15, 40, "hurt"),
-        (20, 18, "made no clear difference"),
-        (0, 0, "made no clear difference"),
-        (1, 0, "made no clear difference"),
-    ],
-)
-def test_verdicts(gained: int, lost: int, verdict: str) -> None:
-    assert paired(gained, lost, 100, 10)["verdict"] == verdict
 
 
 def scores(top1: float, count: int = 50) -> dict[str, object]:

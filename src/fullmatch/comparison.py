@@ -4,11 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 from safetensors.torch import load_file
+from torch import Tensor
 
 from fullmatch import experiment
 from fullmatch.algorithms import Supervised
 from fullmatch.data import Source
-from fullmatch.results import difference
+from fullmatch.paired import paired
 from fullmatch.runfolder import RunFolder
 from fullmatch.settings import config_of
 
@@ -41,14 +42,13 @@ def compare(folder: RunFolder) -> dict[str, Any] | None:
     if not all(each.predictions.exists() for each in both):
         return None
     theirs, ours = (right(each) for each in both)
-    found = difference(ours, theirs)
+    found = paired(ours, theirs)
     if start := config_of(folder).model.start:  # what helped, or not, is this too
         found["start"] = start
     folder.write_result(folder.read_result() | {"labels_only": found})
     return found
 
 
-def right(folder: RunFolder) -> list[bool]:
+def right(folder: RunFolder) -> Tensor:
     saved = load_file(folder.predictions)
-    hits: list[bool] = (saved["probabilities"].argmax(dim=1) == saved["labels"]).tolist()
-    return hits
+    return (saved["probabilities"].argmax(dim=1) == saved["labels"]).double()

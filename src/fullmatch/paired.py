@@ -39,8 +39,13 @@ def paired(ours: Tensor, theirs: Tensor) -> dict[str, Any]:
 def sign_test(better: int, worse: int) -> float:
     """The two-sided chance of a split at least as uneven, if either side were equally likely."""
     total = better + worse
-    tail = sum(math.comb(total, k) for k in range(min(better, worse) + 1)) / 2**total
-    return float(min(1.0, 2 * tail))
+    all_ways = total * math.log(2) - math.lgamma(total + 1)
+    # By logarithms: of thousands of pictures the numbers of ways would have thousands of digits.
+    tail = sum(
+        math.exp(-all_ways - math.lgamma(k + 1) - math.lgamma(total - k + 1))
+        for k in range(min(better, worse) + 1)
+    )
+    return min(1.0, 2 * tail)
 
 
 def spoken(found: dict[str, Any]) -> str:

@@ -30,15 +30,3 @@ def wilson(share: float, count: int) -> list[float]:
     centre = (share + Z**2 / (2 * count)) / (1 + Z**2 / count)
     half = Z * math.sqrt(share * (1 - share) / count + Z**2 / (4 * count**2)) / (1 + Z**2 / count)
     return [centre - half, centre + half]
-
-
-def difference(ours: Sequence[bool], theirs: Sequence[bool]) -> dict[str, Any]:
-    """How much more often one classifier is right than another on the same images."""
-    count = len(ours)
-    gained = sum(a and not b for a, b in zip(ours, theirs, strict=True))
-    lost = sum(b and not a for a, b in zip(ours, theirs, strict=True))
-    gain = (gained - lost) / count
-    half = Z * math.sqrt(max(gained + lost - (gained - lost) ** 2 / count, 0.0)) / count
-    low, high = gain - half, gain + half
-    verdict = "helped" if low > 0 else "hurt" if high < 0 else "made no clear difference"
-    return {"gain": gain, "interval": [low, high], "verdict": verdict, "images": count}
