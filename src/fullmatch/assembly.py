@@ -142,7 +142,7 @@ class Assembly:
             # A benchmark's test images are looked at during training, and numbers chosen on them
             # are marked; somebody's own test pictures are read once, when all is done.
             evaluate=self.evaluate if self.dataset.benchmark else None,
-            **({"announce": self.announce} if count > 1 else {}),
+            announce=self.announce if count > 1 else None,
         )
 
     def announce(self, what: str) -> None:

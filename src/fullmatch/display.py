@@ -222,30 +222,3 @@ def show_rounds(folders: list[RunFolder]) -> None:
             share, bounds = percent(found["last"]), interval(found["interval"])
         listing.add(str(number), share, bounds, str(folder.path))
     listing.show()
-
-
-def show_bench(found: dict[str, Any]) -> None:
-    """Steps a second, where their time goes, and how near that is to what the machine can do."""
-    print(f"{found['algorithm']} on {found['data']}, {found['model']}; {found['how']}")
-    listing = Listing("measure", "value")
-    images = f"{found['labeled_images']} labeled, {found['unlabeled_images']} unlabeled"
-    listing.add("images a step", images)
-    listing.add("steps a second", f"{found['steps_per_second']:.1f}")
-    for stage, spent in found["milliseconds"].items():
-        listing.add("a step, ms" if stage == "step" else f"  {stage}, ms", f"{spent:.2f}")
-    listing.add("waited for pictures, ms", f"{found['milliseconds_waited_for_pictures']:.2f}")
-    listing.add("seconds to the first step", f"{found['seconds_to_first_step']:.1f}")
-    if "share_of_matrix_peak" in found:
-        share, peak = found["share_of_matrix_peak"], found["matrix_peak_tflops"]
-        listing.add("share of the matrix peak", f"{percent(share)} of {peak:.0f} TFLOP/s")
-        share, peak = found["share_of_memory_peak"], found["memory_peak_tb_per_s"]
-        listing.add("share of the memory peak", f"{percent(share)} of {peak:.1f} TB/s")
-        listing.add("peak memory", f"{found['peak_memory_gib']:.1f} GiB")
-    if "copies_from_host" in found:
-        listing.add("copies from the host a step", f"{found['copies_from_host']:g}")
-    listing.show()
-    if "kernels" in found:
-        kernels = Listing("ms a step", "calls", "kernel")
-        for row in found["kernels"][:30]:
-            kernels.add(f"{row['milliseconds']:.3f}", f"{row['calls']:.0f}", row["kernel"][:90])
-        kernels.show()

@@ -13,22 +13,15 @@ class SharedNorm(Norm):
     """Takes mean and variance over all processes while they train together."""
 
     def forward(self, x: Tensor) -> Tensor:
-        mean, variance = self.running_mean, self.running_var
         if not self.training or distributed.world_size() == 1:
             return super().forward(x)
-        assert mean is not None and variance is not None and self.momentum is not None
         wide = x.float()
         sums = torch.stack([wide.sum(dim=(0, 2, 3)), wide.square().sum(dim=(0, 2, 3))])
         sums = cast(Tensor, distributed.Sum.apply(sums))
         count = distributed.world_size() * x.numel() // x.shape[1]
         batch_mean, square = (sums / count).unbind()
         batch_variance = (square - batch_mean.square()).clamp(min=0)
-        with torch.no_grad():
-            mean.lerp_(batch_mean, self.momentum)
-            variance.lerp_(batch_variance * (count / max(count - 1, 1)), self.momentum)
-        scale = self.weight * (batch_variance + self.eps).rsqrt()
-        shift = self.bias - batch_mean * scale
-        return (wide * scale[:, None, None] + shift[:, None, None]).to(x.dtype)
+        return self.normalized(x, batch_mean, batch_variance, count)
 
 
 def share_statistics(network: nn.Module) -> int:

@@ -104,13 +104,18 @@ class Norm(nn.BatchNorm2d):
         wide = x.float()
         batch_mean = wide.mean(dim=(0, 2, 3))
         batch_variance = (wide.square().mean(dim=(0, 2, 3)) - batch_mean.square()).clamp(min=0)
+        return self.normalized(x, batch_mean, batch_variance, x.numel() // x.shape[1])
+
+    def normalized(self, x: Tensor, batch_mean: Tensor, batch_variance: Tensor, n: int) -> Tensor:
+        """With statistics of n numbers a channel, which also move the running ones."""
+        mean, variance = self.running_mean, self.running_var
+        assert mean is not None and variance is not None and self.momentum is not None
         with torch.no_grad():
-            count = x.numel() // x.shape[1]
             mean.lerp_(batch_mean, self.momentum)
-            variance.lerp_(batch_variance * (count / max(count - 1, 1)), self.momentum)
+            variance.lerp_(batch_variance * (n / max(n - 1, 1)), self.momentum)
         scale = self.weight * (batch_variance + self.eps).rsqrt()
         shift = self.bias - batch_mean * scale
-        return (wide * scale[:, None, None] + shift[:, None, None]).to(x.dtype)
+        return (x.float() * scale[:, None, None] + shift[:, None, None]).to(x.dtype)
 
 
 class Stem(nn.Conv2d):

@@ -40,14 +40,15 @@ class Trainer:
         evaluate_every: int,
         checkpoint_every: int,
         evaluate: Callable[[], dict[str, Scores]] | None = None,
-        announce: Callable[[str], None] = lambda what: None,
+        announce: Callable[[str], None] | None = None,
     ) -> None:
         self.state, self.feed, self.advance = state, feed, advance
         self.rate, self.total, self.seed = rate, total, seed
         self.log_every, self.evaluate_every = log_every, evaluate_every
         self.checkpoint_every = checkpoint_every
         self.evaluate = evaluate
-        self.announce = announce  # tells other processes what is done next, so that they join in
+        # Tells other processes what is done next, so that they join in.
+        self.announce: Callable[[str], None] = announce or (lambda what: None)
         self.stop = False  # set by a signal handler; the loop pauses after the step at hand
         self.seconds = 0.0
 
