@@ -12,6 +12,9 @@ os.environ["COLUMNS"] = "120"  # tables are not broken by a narrow terminal
 
 import torch
 
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # kernels are run by Python; to be said before any import
+
 
 def pytest_configure() -> None:
     torch.set_num_threads(1)

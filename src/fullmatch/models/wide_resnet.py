@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fullmatch.core import Network
+from fullmatch.models.convolution import Conv3x3
 
 SLOPE = 0.1  # of every leaky ReLU
 
@@ -23,9 +24,9 @@ class Block(nn.Module):
         super().__init__()
         self.activate_shortcut = activate_shortcut
         self.norm1 = norm(inputs)
-        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=bias)
+        self.conv1 = Conv3x3(inputs, outputs, stride=stride, bias=bias)
         self.norm2 = norm(outputs)
-        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=bias)
+        self.conv2 = Conv3x3(outputs, outputs, bias=bias)
         changes = stride != 1 or inputs != outputs
         self.shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=bias) if changes else None
 
