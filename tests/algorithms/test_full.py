@@ -131,6 +131,12 @@ def test_fullflex_selects_entropy_meaning_by_its_own_thresholds() -> None:
     assert value == pytest.approx((entropy(0.15) + entropy(0.40)) / 2, abs=1e-6)
 
 
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_weights_must_be_finite(name: str) -> None:
+    with pytest.raises(UserError, match=f"{name} must be a finite number; got nan"):
+        full(FixMatch(), **{name: float("nan")})
+
+
 def test_options_and_refusals() -> None:
     assert full(FixMatch()).full == Full()
     assert full(full(FixMatch(), alpha=2.0), beta=3.0).full == Full(alpha=2.0, beta=3.0)

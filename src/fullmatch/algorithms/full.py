@@ -37,6 +37,11 @@ class Full:
     alpha: float = 1.0  # weight of the adaptive negative loss
     beta: float = 1.0  # weight of the entropy meaning loss
 
+    def __post_init__(self) -> None:
+        for name, value in (("alpha", self.alpha), ("beta", self.beta)):
+            if not math.isfinite(value):
+                raise UserError(f"{name} must be a finite number; got {value}")
+
     def build(self) -> "FullLosses":
         return FullLosses(self)
 

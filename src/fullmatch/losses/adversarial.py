@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from .consistency import cross_entropy
+from .precision import check_tensors
 
 
 def unit(rows: Tensor) -> Tensor:
@@ -33,6 +34,8 @@ def adversarial_perturbation(
     parameters, and it can be traced, which `torch.autograd.grad` cannot. It forbids `predict` to
     write to buffers: give batch norms copies of theirs.
     """
+
+    check_tensors(images=images, probs=probs)
 
     def divergence(perturbation: Tensor) -> Tensor:
         return cross_entropy(predict(images + perturbation), probs)

@@ -4,8 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .full import check_tensor
-from .precision import widened
+from .precision import check_tensors, widened
 
 
 def cross_entropy(logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
@@ -33,6 +32,7 @@ def cross_entropy(logits: Tensor, target: Tensor, weight: Tensor | None = None) 
 
 def squared_distance(probs_a: Tensor, probs_b: Tensor) -> Tensor:
     """Squared difference, averaged over rows and classes."""
+    check_tensors(probs_a=probs_a, probs_b=probs_b)
     if probs_a.shape != probs_b.shape:
         raise ValueError(
             f"probs_b must have the shape of probs_a, {tuple(probs_a.shape)}; "
@@ -43,6 +43,7 @@ def squared_distance(probs_a: Tensor, probs_b: Tensor) -> Tensor:
 
 def sharpen(probs: Tensor, temperature: float) -> Tensor:
     """Probabilities to the power 1 / temperature, renormalised: below 1 it favours the largest."""
+    check_tensors(probs=probs)
     if not temperature > 0:
         raise ValueError(f"temperature must be greater than 0; got {temperature}")
     probs = widened(probs)
@@ -53,14 +54,13 @@ def sharpen(probs: Tensor, temperature: float) -> Tensor:
 
 def entropy(logits: Tensor) -> Tensor:
     """Mean entropy of the rows' predictions."""
-    check_tensor("logits", logits)
+    check_tensors(logits=logits)
     log_p = widened(logits).log_softmax(dim=-1)
     return (log_p.exp() * -log_p).sum() / max(len(logits), 1)
 
 
 def _check(logits: Tensor, target: Tensor, weight: Tensor | None) -> None:
-    check_tensor("logits", logits)
-    check_tensor("target", target)
+    check_tensors(logits=logits, target=target)
     if logits.ndim != 2 or not logits.is_floating_point():
         raise ValueError(
             "logits must be floating point of shape (N, C); "

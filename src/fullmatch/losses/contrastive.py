@@ -4,17 +4,19 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .precision import widened
+from .precision import check_tensors, widened
 
 
 def inner_products(rows: Tensor, others: Tensor) -> Tensor:  # (N, d), (K, d) -> (N, K)
     """Of every row with every other one; autocast would round them to three digits."""
+    check_tensors(rows=rows, others=others)
     with torch.autocast(rows.device.type, enabled=False):
         return widened(rows) @ widened(others).T
 
 
 def cosine_distance(rows: Tensor, others: Tensor, weight: Tensor | None = None) -> Tensor:
     """1 - cosine of each pair of rows, weighted, averaged over all rows."""
+    check_tensors(rows=rows, others=others)
     if rows.shape != others.shape:
         raise ValueError(
             f"others must have the shape of rows, {tuple(rows.shape)}; got {tuple(others.shape)}"
@@ -25,6 +27,7 @@ def cosine_distance(rows: Tensor, others: Tensor, weight: Tensor | None = None) 
 
 def label_graph(probs: Tensor, cut: float) -> Tensor:  # (N, C) -> (N, N), rows sum to 1
     """How likely two images share a class, 1 with itself; links weaker than `cut` are removed."""
+    check_tensors(probs=probs)
     links = inner_products(probs, probs)
     itself = torch.eye(len(probs), dtype=torch.bool, device=probs.device)
     links = links.masked_fill(itself, 1)

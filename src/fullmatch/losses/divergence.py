@@ -3,14 +3,12 @@
 import torch
 from torch import Tensor
 
-from .full import check_tensor
-from .precision import widened
+from .precision import check_tensors, widened
 
 
 def kullback_leibler(logits: Tensor, probs: Tensor) -> Tensor:
     """KL(probs, softmax(logits)) of the rows, averaged; a probability of 0 adds 0."""
-    check_tensor("logits", logits)
-    check_tensor("probs", probs)
+    check_tensors(logits=logits, probs=probs)
     if logits.shape != probs.shape:
         raise ValueError(
             f"probs must have the shape of logits, {tuple(logits.shape)}; got {tuple(probs.shape)}"
@@ -24,6 +22,7 @@ def alpha_divergence(log_p: Tensor, log_r: Tensor, alpha: float) -> Tensor:
 
     Its limits at 1 and 0 are KL(p, r) and KL(r, p). Above 1 it weighs classes that r overlooks.
     """
+    check_tensors(log_p=log_p, log_r=log_r)
     if log_p.shape != log_r.shape:
         raise ValueError(
             f"log_r must have the shape of log_p, {tuple(log_p.shape)}; got {tuple(log_r.shape)}"
@@ -42,6 +41,7 @@ def power_mean(log_probs: Tensor, order: float) -> Tensor:  # (J, N, C) -> (N, C
 
     Order 1 is their mean, order 0 their geometric mean, renormalised.
     """
+    check_tensors(log_probs=log_probs)
     log_probs = widened(log_probs)
     if order == 0:
         return log_probs.mean(dim=0).log_softmax(dim=-1)
@@ -55,6 +55,7 @@ def skewed_jensen_shannon(
 
     0 where both are equal; summed over dimensions.
     """
+    check_tensors(mean_a=mean_a, variance_a=variance_a, mean_b=mean_b, variance_b=variance_b)
     a, b = 1 - skew, skew
     variance = 1 / (a / variance_a + b / variance_b)
     mean = variance * (a * mean_a / variance_a + b * mean_b / variance_b)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .precision import widened
+from .precision import check_tensors, widened
 
 
 def self_adaptive_fairness(
@@ -17,6 +17,8 @@ def self_adaptive_fairness(
     Both means are divided by how often each class is the largest, and renormalised. As published,
     minimising it makes the cross-entropy large. 0, with gradient 0, where nothing is selected.
     """
+    check_tensors(strong_logits=strong_logits, weight=weight)
+    check_tensors(mean_probs=mean_probs, mean_labels=mean_labels)
     probs = widened(strong_logits).softmax(dim=1)
     selected = weight.to(probs.dtype)
     count = selected.sum()

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from .precision import widened
+from .precision import check_tensors, widened
 
 Form = Literal["bce", "ce"]
 Reduction = Literal["active", "paper"]
@@ -157,19 +157,13 @@ def usable_rows(*views: Tensor) -> Tensor:
 
 def check_logits(name: str, logits: Tensor) -> None:
     """Floating point of shape (U, C), with something to rank."""
-    check_tensor(name, logits)
+    check_tensors(**{name: logits})
     fits = logits.ndim == 2 and logits.shape[0] >= 1 and logits.shape[1] >= 2
     if not fits or not logits.is_floating_point():
         raise ValueError(
             f"{name} must be floating point of shape (U, C) with U >= 1 and C >= 2; "
             f"got {logits.dtype} of shape {tuple(logits.shape)}"
         )
-
-
-def check_tensor(name: str, given: object) -> None:
-    """A list would fail later, and not by its name."""
-    if not isinstance(given, Tensor):
-        raise TypeError(f"{name} must be a tensor; got {type(given).__name__}")
 
 
 def check_views(strong_logits: Tensor, weak_logits: Tensor) -> None:
@@ -200,7 +194,7 @@ def _weighted(
         entries = entries & (pair.log_p.detach() <= math.log(ceiling))
     if weight is None:
         return entries.to(pair.log_p.dtype)
-    check_tensor(name, weight)
+    check_tensors(**{name: weight})
     if weight.shape != pair.usable.shape:
         raise ValueError(
             f"{name} must have one value a row, shape {tuple(pair.usable.shape)}; "

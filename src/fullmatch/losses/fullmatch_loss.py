@@ -12,13 +12,12 @@ from .full import (
     adaptive_k,
     adaptive_negative_of,
     check_choice,
-    check_tensor,
     check_views,
     entropy_meaning_of,
     negative_labels,
     prepare,
 )
-from .precision import widened
+from .precision import check_tensors, widened
 
 Variant = Literal["released", "paper"]
 
@@ -77,7 +76,7 @@ class FullMatchLoss(nn.Module):
     ) -> FullMatchTerms:
         check_views(strong_logits, weak_logits)
         for name, logits in (("labeled_logits", labeled_logits), ("strong_logits", strong_logits)):
-            check_tensor(name, logits)
+            check_tensors(**{name: logits})
             if logits.ndim != 2 or logits.shape[1] != self.num_classes:
                 raise ValueError(
                     f"{name} must have {self.num_classes} classes, (rows, {self.num_classes}); "

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from .full import check_tensor, log1m_softmax
-from .precision import widened
+from .full import log1m_softmax
+from .precision import check_tensors, widened
 
 FLOOR = -18.420680743952367  # log of 1e-8: beyond it a loss neither grows nor pulls
 
@@ -20,8 +20,7 @@ def low_probability_negative(
     Averaged over all rows. A row in which every class is below the threshold says nothing: it
     adds 0.
     """
-    check_tensor("logits", logits)
-    check_tensor("probs", probs)
+    check_tensors(logits=logits, probs=probs)
     unlikely = probs.detach() < threshold
     unlikely = unlikely & ~unlikely.all(dim=1, keepdim=True)
     log_p = widened(logits).log_softmax(dim=1)
@@ -35,6 +34,7 @@ def negative_learning(logits: Tensor, negative: Tensor) -> Tensor:  # (U, C), (U
 
     0, with gradient 0, where no row has a negative class.
     """
+    check_tensors(logits=logits, negative=negative)
     entries = negative.to(torch.float32)
     count = entries.sum(dim=1)
     loss = (entries * -log1m_softmax(logits)).sum(dim=1) / count.clamp(min=1)

@@ -1,4 +1,4 @@
-"""The precision in which losses are computed, whatever autocast hands them."""
+"""What every loss does with its tensors first: they are tensors, and of enough digits."""
 
 import torch
 from torch import Tensor
@@ -7,3 +7,10 @@ from torch import Tensor
 def widened(values: Tensor) -> Tensor:
     """The same values in at least float32: bfloat16 rounds 1 - p to 1 for every p below 1/512."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
+def check_tensors(**given: object) -> None:
+    """A list would fail later, and not by its name."""
+    for name, value in given.items():
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{name} must be a tensor; got {type(value).__name__}")
