@@ -1,4 +1,4 @@
-"""The weight gradient of our own against PyTorch's; without a GPU, Triton's interpreter runs it."""
+"""Convolutions of our own against PyTorch's; without a GPU, Triton's interpreter runs them."""
 
 from collections.abc import Callable
 
@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.nn.grad import conv2d_weight
+from torch.nn.grad import conv2d_input, conv2d_weight
 
 from fullmatch.models import convolution, kernels
-from fullmatch.models.convolution import NARROW, WIDEST, Conv3x3
+from fullmatch.models.convolution import NARROW, Conv3x3
 
 CUDA = torch.cuda.is_available()
 NEAR = {"rtol": 0.02, "atol": 0.02} if CUDA else {"rtol": 1e-4, "atol": 1e-3}  # bfloat16 or float32
@@ -27,17 +27,28 @@ def last(x: Tensor) -> Tensor:
     return x.contiguous(memory_format=torch.channels_last)
 
 
-@pytest.mark.parametrize(
-    ("count", "height", "width"),
-    [(4, 4, 32), (5, 3, 32), (3, 2, 16), (1, 1, 1), (2, 3, 7), (3, 2, 24), (1, 2, WIDEST)],
-)
+SHAPES = [(4, 4, 32), (5, 3, 32), (3, 2, 16), (1, 1, 1), (2, 3, 7), (3, 2, 24), (1, 2, 130)]
+
+
+@pytest.mark.parametrize(("count", "height", "width"), SHAPES)
 @pytest.mark.parametrize(("outputs", "inputs"), sorted(NARROW))
-def test_kernel(count: int, height: int, width: int, outputs: int, inputs: int) -> None:
+def test_kernels(count: int, height: int, width: int, outputs: int, inputs: int) -> None:
     x, gradient = operands(count, outputs, inputs, height, width)
-    shape = (outputs, inputs, 3, 3)
-    wanted = conv2d_weight(x.double(), shape, gradient.double(), padding=1)
+    weight = last(torch.randn(outputs, inputs, 3, 3).bfloat16())
+    exact = x.double(), weight.double(), gradient.double()
+    near = {"rtol": 0.004, "atol": 1e-3} if CUDA else {"rtol": 1e-4, "atol": 1e-4}  # as rounded
+    for found, wanted in (
+        (kernels.convolution(x, weight), F.conv2d(*exact[:2], padding=1)),
+        (
+            kernels.convolution(gradient, weight, flipped=True),
+            conv2d_input(x.shape, exact[1], exact[2], padding=1),
+        ),
+    ):
+        assert found.is_contiguous(memory_format=torch.channels_last)
+        torch.testing.assert_close(found.double(), wanted, **near)
+    wanted = conv2d_weight(exact[0], weight.shape, exact[2], padding=1)
     found = kernels.weight_gradient(x, gradient)
-    assert found.is_contiguous(memory_format=torch.channels_last)
+    assert found.is_contiguous(memory_format=torch.channels_last) and found.dtype == torch.float32
     torch.testing.assert_close(found.double(), wanted, rtol=1e-4, atol=1e-4)
 
 
@@ -56,7 +67,7 @@ def test_operator_has_the_gradients_of_a_convolution(compiled: bool) -> None:
     layer = Conv3x3(16, 32).to(x.device, x.dtype, memory_format=torch.channels_last)
 
     def ours(x: Tensor) -> Tensor:
-        result: Tensor = convolution.convolution(x, layer.weight, layer.weight.detach())
+        result: Tensor = convolution.convolution(x, layer.weight)
         return result
 
     found = gradients(torch.compile(ours, fullgraph=True) if compiled else ours, layer, x)
@@ -64,15 +75,16 @@ def test_operator_has_the_gradients_of_a_convolution(compiled: bool) -> None:
         torch.testing.assert_close(one, other, **NEAR)
 
 
-def test_operator_is_well_defined() -> None:
+def test_operators_are_well_defined() -> None:
     x, gradient = operands(2, 32, 16, 3, 8)
     weight = last(torch.randn(32, 16, 3, 3))
     tests = ("test_schema", "test_faketensor", "test_autograd_registration")
-    weighted = weight.clone().requires_grad_()
-    torch.library.opcheck(
-        convolution.convolution, (x.requires_grad_(), weighted, weight), test_utils=tests
-    )
-    torch.library.opcheck(convolution.weight_gradient, (x.detach(), gradient), test_utils=tests)
+    for operator, given in (
+        (convolution.input_gradient, (gradient, weight)),
+        (convolution.weight_gradient, (x, gradient)),
+        (convolution.convolution, (x.requires_grad_(), weight.requires_grad_())),
+    ):
+        torch.library.opcheck(operator, given, test_utils=tests)
 
 
 def test_layer_is_a_plain_convolution_outside_compiled_training() -> None:
@@ -84,6 +96,13 @@ def test_layer_is_a_plain_convolution_outside_compiled_training() -> None:
     assert not Conv3x3(16, 32, bias=True).narrow
     assert not Conv3x3(64, 64).narrow
     assert not Conv3x3(32, 16).narrow
+
+
+def test_asking_for_the_device_can_be_compiled() -> None:
+    def asked(x: Tensor) -> Tensor:
+        return x + 1 if convolution.measured_on(x.device) else x - 1
+
+    assert torch.compile(asked, fullgraph=True)(torch.zeros(1)) == -1
 
 
 @pytest.mark.gpu

@@ -1,54 +1,69 @@
-"""A 3x3 convolution whose weight gradient comes from a kernel of our own where that is quicker."""
+"""A 3x3 convolution that runs on kernels of our own where those are quicker than a library's."""
 
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-# (outputs, inputs) of which libraries compute the weight gradient at a third of the speed.
-NARROW = {(32, 32), (32, 16)}
-WIDEST = 128  # pixels of a row that the kernel takes
-HOPPER = 9  # of the generations of GPUs, the one on which the kernel was measured
+NARROW = {(32, 32), (32, 16)}  # (outputs, inputs) that libraries compute at half the speed
+HOPPER = 9  # the generation of GPUs on which the kernels were measured
 
 
 class Conv3x3(nn.Conv2d):
-    """A plain convolution, but for the gradient of its weights in compiled bfloat16 training."""
+    """A plain convolution, but for narrow ones in compiled bfloat16 code."""
 
     def __init__(self, inputs: int, outputs: int, *, stride: int = 1, bias: bool = False) -> None:
         super().__init__(inputs, outputs, 3, stride, padding=1, bias=bias)
         self.narrow = (outputs, inputs) in NARROW and stride == 1 and not bias
 
     def forward(self, x: Tensor) -> Tensor:
-        trained = torch.is_grad_enabled() and torch.compiler.is_compiling() and x.is_cuda
-        if not (self.narrow and trained and x.dtype == torch.bfloat16 and x.shape[3] <= WIDEST):
+        ours = self.narrow and x.dtype == torch.bfloat16 and torch.compiler.is_compiling()
+        if not (ours and measured_on(x.device)):
             return super().forward(x)
-        result: Tensor = convolution(x, self.weight, self.weight.detach().to(x.dtype))
+        result: Tensor = convolution(x, self.weight)
         return result
 
 
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def measured_on(device: torch.device) -> bool:
+    """Elsewhere the kernels may be slower, or need more shared memory than there is."""
+    return device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == HOPPER
+
+
+# The kernels need Triton, which not every machine has, so each operator imports them when it runs.
+
+
 @torch.library.custom_op("fullmatch::convolution", mutates_args=())
-def convolution(x: Tensor, weight: Tensor, rounded: Tensor) -> Tensor:
-    """`rounded` is the weight in x's type; the gradient goes to `weight`, and stays in float32."""
-    return channels_last(F.conv2d(x, rounded, padding=1))
+def convolution(x: Tensor, weight: Tensor) -> Tensor:
+    """The weight may have more digits than x; its gradient keeps them."""
+    from fullmatch.models import kernels
+
+    return kernels.convolution(channels_last(x), weight)
 
 
-@convolution.register_fake
-def _(x: Tensor, weight: Tensor, rounded: Tensor) -> Tensor:
-    return x.new_empty((x.shape[0], x.shape[2], x.shape[3], weight.shape[0])).permute(0, 3, 1, 2)
+@torch.library.custom_op("fullmatch::input_gradient", mutates_args=())
+def input_gradient(gradient: Tensor, weight: Tensor) -> Tensor:
+    from fullmatch.models import kernels
+
+    return kernels.convolution(channels_last(gradient), weight, flipped=True)
 
 
 @torch.library.custom_op("fullmatch::weight_gradient", mutates_args=())
 def weight_gradient(x: Tensor, gradient: Tensor) -> Tensor:
-    """In float32, from the convolution's input and the gradient of its output."""
-    x, gradient = channels_last(x), channels_last(gradient)
-    if not x.is_cuda or torch.cuda.get_device_capability(x.device)[0] == HOPPER:
-        from fullmatch.models import kernels  # needs Triton, which not every machine has
+    from fullmatch.models import kernels
 
-        return kernels.weight_gradient(x, gradient)
-    weight = channels_last(x.new_empty((gradient.shape[1], x.shape[1], 3, 3)))
-    found = library_gradients(x, weight, gradient, (False, True))[1]
-    return channels_last(found.to(torch.float32))
+    return kernels.weight_gradient(channels_last(x), channels_last(gradient))
+
+
+@convolution.register_fake
+def _(x: Tensor, weight: Tensor) -> Tensor:
+    return x.new_empty((x.shape[0], x.shape[2], x.shape[3], weight.shape[0])).permute(0, 3, 1, 2)
+
+
+@input_gradient.register_fake
+def _(gradient: Tensor, weight: Tensor) -> Tensor:
+    count, _, height, width = gradient.shape
+    return gradient.new_empty((count, height, width, weight.shape[1])).permute(0, 3, 1, 2)
 
 
 @weight_gradient.register_fake
@@ -57,31 +72,17 @@ def _(x: Tensor, gradient: Tensor) -> Tensor:
     return x.new_empty(shape, dtype=torch.float32).permute(0, 3, 1, 2)
 
 
-def keep(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
-    x, _, rounded = inputs
-    ctx.save_for_backward(x, rounded)
+def keep(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
 
 
-def gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, None]:
-    x, rounded = ctx.saved_tensors
-    of_x = None
-    if ctx.needs_input_grad[0]:
-        of_x = library_gradients(x, rounded, gradient, (True, False))[0]
-    return of_x, weight_gradient(x, gradient), None
+def gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor]:
+    x, weight = ctx.saved_tensors
+    of_x = input_gradient(gradient, weight) if ctx.needs_input_grad[0] else None
+    return of_x, weight_gradient(x, gradient)
 
 
 convolution.register_autograd(gradients, setup_context=keep)
-
-
-def library_gradients(
-    x: Tensor, weight: Tensor, gradient: Tensor, wanted: tuple[bool, bool]
-) -> tuple[Tensor, Tensor]:
-    """Of x and of the weight, as far as wanted."""
-    one, none = [1, 1], [0, 0]
-    of_x, of_weight, _ = torch.ops.aten.convolution_backward(
-        gradient, x, weight, None, one, one, one, False, none, 1, [*wanted, False]
-    )
-    return of_x, of_weight
 
 
 def channels_last(x: Tensor) -> Tensor:

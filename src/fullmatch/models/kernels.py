@@ -1,7 +1,9 @@
-"""Triton kernels for convolutions of few channels, where a library's leave the GPU half idle.
+"""Triton kernels for 3x3 convolutions of few channels, where a library's leave the GPU half idle.
 
-Images are channels_last: neighbouring pixels of a row lie side by side in memory. That is what
-makes few channels bearable: two pixels of 32 channels are read, and multiplied, as one of 64.
+Images are channels_last, so neighbouring pixels of a row lie side by side in memory. That makes few
+channels bearable: a pair of pixels of the output and the four of the input around it are one matrix
+product, in which 32 channels are 64 by 128. The rows of some pairs are walked from top to bottom,
+so that every row is read once and meets the three rows of taps that need it.
 """
 
 import torch
@@ -9,102 +11,209 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from fullmatch.models.convolution import WIDEST
-
-PAIRS = WIDEST // 2  # of pixels, that one matrix product sums over: at least a row of an image
+PAIRS = 64  # of pixels, whose rows a program walks at a time; they may be of several images
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def gradient_row(gradient, offsets, mask, row, HEIGHT: tl.constexpr, ROW: tl.constexpr):  # type: ignore[no-untyped-def]
-    """One row of the output's gradient, of several images, transposed; zeros outside."""
-    rows = row + tl.zeros((1, 1), tl.int32)
-    inside = (rows >= 0) & (rows < HEIGHT) & mask
-    return tl.trans(tl.load(gradient + row * ROW + offsets, mask=inside, other=0.0))
+def place(group, WIDTH: tl.constexpr, PAIRS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Of a group of pairs: its first image, how far after it each pair's is, and their columns."""
+    ROW: tl.constexpr = (WIDTH + 1) // 2
+    pair = tl.arange(0, PAIRS)
+    if PAIRS % ROW == 0:
+        first = group * (PAIRS // ROW)
+    else:
+        first = group * PAIRS // ROW
+        pair += group * PAIRS % ROW
+    return first, pair // ROW, pair % ROW * 2
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def load_row(  # type: ignore[no-untyped-def]
+    images, first, image, column, row, count,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, PIXELS: tl.constexpr,
+    FULL: tl.constexpr,
+):  # fmt: skip
+    """So many neighbouring pixels a line; zeros beside and between the images."""
+    along = tl.arange(0, PIXELS * CHANNELS)[None, :]
+    pixel = column[:, None] + along // CHANNELS
+    rows = row + tl.zeros((1, 1), tl.int32)  # a tensor: the interpreter's masks are of no scalars
+    inside = (rows >= 0) & (rows < HEIGHT)
+    if PIXELS > 2 or not FULL:
+        inside = inside & (pixel >= 0) & (pixel < WIDTH)
+    if not FULL:
+        inside = inside & (first + image < count)[:, None]
+    at = (image * (HEIGHT * WIDTH * CHANNELS) + column * CHANNELS)[:, None] + along
+    start = first.to(tl.int64) * (HEIGHT * WIDTH) + row * WIDTH
+    return tl.load(images + start * CHANNELS + at, mask=inside, other=0.0)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def expand_weight(  # type: ignore[no-untyped-def]
+    weight, out, by_output, by_input, by_row, by_column,
+    OUTPUTS: tl.constexpr, INPUTS: tl.constexpr, FLIPPED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """A matrix for every row of taps, from 4 input pixels to 2 of the output; 0 where none is."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    size: tl.constexpr = 4 * INPUTS * 2 * OUTPUTS
+    y = at // size
+    source, target = at % size // (2 * OUTPUTS), at % (2 * OUTPUTS)
+    x = source // INPUTS - target // OUTPUTS
+    leads = (x >= 0) & (x < 3)
+    if FLIPPED:
+        x, y = 2 - x, 2 - y
+    tap = target % OUTPUTS * by_output + source % INPUTS * by_input + y * by_row + x * by_column
+    value = tl.load(weight + tap, mask=leads, other=0.0)
+    tl.store(out + at, value.to(out.dtype.element_ty))
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def load_matrix(matrices, index, DEPTH: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def]
+    d, c = tl.arange(0, DEPTH)[:, None], tl.arange(0, COLUMNS)[None, :]
+    return tl.load(matrices + index * (DEPTH * COLUMNS) + d * COLUMNS + c)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def convolve(  # type: ignore[no-untyped-def]
+    images, matrices, out, count, steps, programs,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, OUTPUTS: tl.constexpr, INPUTS: tl.constexpr,
+    PAIRS: tl.constexpr, FULL: tl.constexpr,
+):  # fmt: skip
+    """One program's share of the rows, with a row of zeros between the images.
+
+    An input row is the last of three for the output row above it, which is stored, the second for
+    the one beside it, and the first for the one below.
+    """
+    program = tl.program_id(0).to(tl.int64)
+    begin = (program * steps // programs).to(tl.int32)
+    end = ((program + 1) * steps // programs).to(tl.int32)
+    top = load_matrix(matrices, 0, 4 * INPUTS, 2 * OUTPUTS)
+    middle = load_matrix(matrices, 1, 4 * INPUTS, 2 * OUTPUTS)
+    bottom = load_matrix(matrices, 2, 4 * INPUTS, 2 * OUTPUTS)
+    above = tl.zeros((PAIRS, 2 * OUTPUTS), tl.float32)
+    level = tl.zeros((PAIRS, 2 * OUTPUTS), tl.float32)
+    # The first output row needs the two input rows before its last.
+    for step in range(tl.maximum(begin - 2, begin // (HEIGHT + 1) * (HEIGHT + 1)), end):
+        row = step % (HEIGHT + 1)
+        first, image, column = place(step // (HEIGHT + 1), WIDTH, PAIRS)
+        x = load_row(images, first, image, column - 1, row, count, HEIGHT, WIDTH, INPUTS, 4, FULL)
+        level = tl.dot(x, middle, level)
+        below = tl.dot(x, top, tl.zeros((PAIRS, 2 * OUTPUTS), tl.float32))
+        above = tl.dot(x, bottom, above)  # the last, since it is waited for
+        along = tl.arange(0, 2 * OUTPUTS)[None, :]
+        scalar = tl.zeros((1, 1), tl.int32)
+        ours = (row + scalar >= 1) & (step + scalar >= begin)
+        if not FULL:
+            known = (first + image < count)[:, None]
+            ours = ours & known & (column[:, None] + along // OUTPUTS < WIDTH)
+        at = (image * (HEIGHT * WIDTH * OUTPUTS) + column * OUTPUTS)[:, None] + along
+        start = first.to(tl.int64) * (HEIGHT * WIDTH) + (row - 1) * WIDTH
+        tl.store(out + start * OUTPUTS + at, above.to(out.dtype.element_ty), mask=ours)
+        above, level = level, below
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def write_taps(  # type: ignore[no-untyped-def]
-    products, out, dy: tl.constexpr, OUTPUTS: tl.constexpr, INPUTS: tl.constexpr
+    products, out, y: tl.constexpr, OUTPUTS: tl.constexpr, INPUTS: tl.constexpr
 ):
     """Sums the products of 2 gradient pixels with the 4 input pixels around them by their taps."""
     pixels = tl.reshape(products, (2, OUTPUTS, 4, INPUTS))
-    ours = tl.arange(0, 2)[:, None, None, None]
-    theirs = tl.arange(0, 4)[None, None, :, None]
+    target = tl.arange(0, 2)[:, None, None, None]
+    source = tl.arange(0, 4)[None, None, :, None]
     at = tl.arange(0, OUTPUTS)[:, None] * (9 * INPUTS) + tl.arange(0, INPUTS)[None, :]
-    for dx in tl.static_range(3):
-        tap = tl.where(theirs - ours == dx, pixels, 0.0)
-        tl.store(out + at + (3 * dy + dx) * INPUTS, tl.sum(tl.sum(tap, axis=2), axis=0))
+    for x in tl.static_range(3):
+        tap = tl.where(source - target == x, pixels, 0.0)
+        tl.store(out + at + (3 * y + x) * INPUTS, tl.sum(tl.sum(tap, axis=2), axis=0))
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def sum_weight_gradient(  # type: ignore[no-untyped-def]
-    images, gradient, partial, count, tiles, programs,
+    images, gradient, out, count, steps, programs,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, OUTPUTS: tl.constexpr, INPUTS: tl.constexpr,
-    DEPTH: tl.constexpr, ROW: tl.constexpr, FULL: tl.constexpr,
+    PAIRS: tl.constexpr, FULL: tl.constexpr,
 ):  # fmt: skip
-    """One program's share of the weight gradient: it walks down rows of a few images at a time.
+    """One program's share of the weight gradient: rows of images by the gradient's around them."""
+    program = tl.program_id(0).to(tl.int64)
+    begin = (program * steps // programs).to(tl.int32)
+    end = ((program + 1) * steps // programs).to(tl.int32)
+    top = tl.zeros((2 * OUTPUTS, 4 * INPUTS), tl.float32)
+    middle = tl.zeros((2 * OUTPUTS, 4 * INPUTS), tl.float32)
+    bottom = tl.zeros((2 * OUTPUTS, 4 * INPUTS), tl.float32)
+    for step in range(begin, end):
+        row = step % HEIGHT
+        first, image, column = place(step // HEIGHT, WIDTH, PAIRS)
+        x = load_row(images, first, image, column - 1, row, count, HEIGHT, WIDTH, INPUTS, 4, FULL)
+        below = load_row(
+            gradient, first, image, column, row + 1, count, HEIGHT, WIDTH, OUTPUTS, 2, FULL
+        )
+        level = load_row(
+            gradient, first, image, column, row, count, HEIGHT, WIDTH, OUTPUTS, 2, FULL
+        )
+        above = load_row(
+            gradient, first, image, column, row - 1, count, HEIGHT, WIDTH, OUTPUTS, 2, FULL
+        )
+        top = tl.dot(tl.trans(below), x, top)
+        middle = tl.dot(tl.trans(level), x, middle)
+        bottom = tl.dot(tl.trans(above), x, bottom)
+    mine = out + program * (9 * OUTPUTS * INPUTS)
+    write_taps(top, mine, 0, OUTPUTS, INPUTS)
+    write_taps(middle, mine, 1, OUTPUTS, INPUTS)
+    write_taps(bottom, mine, 2, OUTPUTS, INPUTS)
 
-    Two pixels of the gradient and the four of the images around them are one matrix product with
-    every pair of them; each row of the images meets the gradient's rows above, at and below it.
+
+def convolution(x: Tensor, weight: Tensor, *, flipped: bool = False) -> Tensor:
+    """Of dense channels_last images, with a weight that is rounded to their type on the way.
+
+    Flipped, x is the gradient of such a convolution's output, and the result that of its input.
     """
-    program = tl.program_id(0)
-    pair = tl.arange(0, DEPTH)
-    image, column = pair // ROW, pair % ROW * 2
-    g, i = tl.arange(0, 2 * OUTPUTS)[None, :], tl.arange(0, 4 * INPUTS)[None, :]
-    of_gradient = (image * (HEIGHT * WIDTH * OUTPUTS) + column * OUTPUTS)[:, None] + g
-    of_images = (image * (HEIGHT * WIDTH * INPUTS) + (column - 1) * INPUTS)[:, None] + i
-    pixel = column[:, None] - 1 + i // INPUTS
-    columns = (pixel >= 0) & (pixel < WIDTH)
-    above = tl.zeros((2 * OUTPUTS, 4 * INPUTS), tl.float32)
-    level = tl.zeros((2 * OUTPUTS, 4 * INPUTS), tl.float32)
-    below = tl.zeros((2 * OUTPUTS, 4 * INPUTS), tl.float32)
-    for tile in range(program * tiles // programs, (program + 1) * tiles // programs):
-        first = tile // HEIGHT * (DEPTH // ROW)
-        row = tile % HEIGHT
-        known = (first + image < count)[:, None]
-        if FULL:
-            there, ours = columns, tl.full((1, 1), True, tl.int1)
-        else:
-            there, ours = columns & known, known & (column[:, None] + g // OUTPUTS < WIDTH)
-        start = first.to(tl.int64) * (HEIGHT * WIDTH)
-        x = tl.load(images + (start + row * WIDTH) * INPUTS + of_images, mask=there, other=0.0)
-        y = gradient + start * OUTPUTS
-        a = gradient_row(y, of_gradient, ours, row + 1, HEIGHT, WIDTH * OUTPUTS)
-        l = gradient_row(y, of_gradient, ours, row, HEIGHT, WIDTH * OUTPUTS)  # noqa: E741
-        b = gradient_row(y, of_gradient, ours, row - 1, HEIGHT, WIDTH * OUTPUTS)
-        above = tl.dot(a, x, above)  # the images' row is above the gradient's
-        level = tl.dot(l, x, level)
-        below = tl.dot(b, x, below)
-    out = partial + program * (9 * OUTPUTS * INPUTS)
-    write_taps(above, out, 0, OUTPUTS, INPUTS)
-    write_taps(level, out, 1, OUTPUTS, INPUTS)
-    write_taps(below, out, 2, OUTPUTS, INPUTS)
+    (outputs, inputs), (o, i, row, column) = weight.shape[:2], weight.stride()
+    if flipped:
+        outputs, inputs, o, i = inputs, outputs, i, o
+    matrices = x.new_empty(3 * 4 * inputs * 2 * outputs)
+    block = 256
+    expand_weight[(len(matrices) // block,)](
+        weight, matrices, o, i, row, column, outputs, inputs, flipped, block
+    )
+    count, _, height, width = x.shape
+    out = x.new_empty((count, height, width, outputs))
+    groups, full = grouped(count, width)
+    steps = groups * (height + 1)
+    each, stages = {(32, 32): (2, 3), (32, 16): (3, 4), (16, 32): (2, 4)}[outputs, inputs]
+    # At least four rows a program, of which it reads two for nothing.
+    programs = max(1, min(steps // 4, each * processors(x.device)))
+    convolve[(programs,)](
+        x, matrices, out, count, steps, programs, height, width, outputs, inputs, PAIRS, full,
+        num_warps=4, num_stages=stages,
+    )  # fmt: skip
+    return out.permute(0, 3, 1, 2)
 
 
-def weight_gradient(images: Tensor, gradient: Tensor) -> Tensor:
-    """Of a 3x3 convolution, in float32, both operands dense in channels_last.
+def weight_gradient(x: Tensor, gradient: Tensor) -> Tensor:
+    """In float32, from a convolution's input and the gradient of its output, both channels_last.
 
     Every program sums its share, and the shares are added in a fixed order: no bit depends on
     who finishes first.
     """
-    count, inputs, height, width = images.shape
+    count, inputs, height, width = x.shape
     outputs = gradient.shape[1]
-    row = triton.next_power_of_2(triton.cdiv(width, 2))
-    tiles = triton.cdiv(count, PAIRS // row) * height
-    # What one processor can hold: one program with four stages, or two with three.
-    each, stages = (1, 4) if inputs > 16 else (2, 3)
-    programs = min(tiles, each * processors(images.device))
-    partial = images.new_empty((programs, outputs, 3, 3, inputs), dtype=torch.float32)
+    groups, full = grouped(count, width)
+    steps = groups * height
+    each, stages = {(32, 32): (1, 4), (32, 16): (2, 3)}[outputs, inputs]
+    programs = min(steps, each * processors(x.device))
+    shares = x.new_empty((programs, outputs, 3, 3, inputs), dtype=torch.float32)
     sum_weight_gradient[(programs,)](
-        images, gradient, partial, count, tiles, programs,
-        HEIGHT=height, WIDTH=width, OUTPUTS=outputs, INPUTS=inputs,
-        DEPTH=PAIRS, ROW=row, FULL=2 * row == width and count % (PAIRS // row) == 0,
+        x, gradient, shares, count, steps, programs, height, width, outputs, inputs, PAIRS, full,
         num_warps=4, num_stages=stages,
     )  # fmt: skip
-    return partial.sum(dim=0).permute(0, 3, 1, 2)
+    return shares.sum(dim=0).permute(0, 3, 1, 2)
+
+
+def grouped(count: int, width: int) -> tuple[int, bool]:
+    """Groups of pairs in one row of all images, and whether all are full of real pixels."""
+    pairs = count * ((width + 1) // 2)
+    return -(-pairs // PAIRS), pairs % PAIRS == 0 and width % 2 == 0
 
 
 def processors(device: torch.device) -> int:
     if device.type != "cuda":
-        return 4
+        return 3
     return int(torch.cuda.get_device_properties(device).multi_processor_count)
