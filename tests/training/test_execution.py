@@ -1,16 +1,28 @@
 """What `auto` means, and that asking for what a machine lacks is an error in one line."""
 
+import shutil
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
 from fullmatch.errors import UserError
 from fullmatch.training import execution
 from fullmatch.training.execution import chosen_execution, chosen_precision, within_memory
+from tests.lockstep import in_step, started
+from tests.small_runs import STEPS
 
 CPU = torch.device("cpu")
 GPU = torch.device("cuda")
 
 
+@pytest.fixture
+def compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", sys.executable)  # something that is there
+
+
+@pytest.mark.usefixtures("compiler")
 def test_execution(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "has_triton", lambda: True)
     assert chosen_execution("auto", CPU) == "eager"
@@ -21,12 +33,34 @@ def test_execution(monkeypatch: pytest.MonkeyPatch) -> None:
         chosen_execution("graph", CPU)
 
 
+@pytest.mark.usefixtures("compiler")
 def test_execution_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "has_triton", lambda: False)
     assert chosen_execution("auto", GPU) == "eager"
     assert chosen_execution("compiled", CPU) == "compiled"
     with pytest.raises(UserError, match="graph needs Triton"):
         chosen_execution("graph", GPU)
+
+
+def test_execution_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert chosen_execution("auto", CPU) == "eager"
+    with pytest.raises(UserError, match=r"C\+\+ compiler, and there is no no-such-compiler"):
+        chosen_execution("compiled", CPU)
+
+
+def test_compiled_steps_are_the_eager_ones(tmp_path: Path) -> None:
+    """Where there is a compiler; where there is none, asking for it ends in one line."""
+    eager = started("fullmatch", "eager", tmp_path / "eager")
+    if not (torch.cuda.is_available() or shutil.which(execution.CXX)):
+        with pytest.raises(UserError, match="compiler"):
+            started("fullmatch", "compiled", tmp_path / "compiled")
+        return
+    pairs = list(in_step(started("fullmatch", "compiled", tmp_path / "compiled"), eager))
+    assert len(pairs) == STEPS
+    near = 0.05 if torch.cuda.is_available() else 1e-5  # bfloat16 or float32
+    for found, expected in pairs:
+        assert found == pytest.approx(expected, rel=near)
 
 
 def test_precision() -> None:

@@ -10,7 +10,8 @@ from fullmatch.algorithms import names
 from fullmatch.bench import bench
 from fullmatch.data import feed
 from fullmatch.errors import UserError
-from tests.small_runs import again, begin, config, embeddings, finish, stop_after
+from tests.lockstep import in_step, losses, started
+from tests.small_runs import STEPS, again, begin, config, finish, stop_after
 
 pytestmark = pytest.mark.gpu
 # How far losses may lie apart. Eager code rounds to bfloat16, of which one step is 0.8 %, after
@@ -26,45 +27,30 @@ def every_digit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
 
 
-def losses(name: str, execution: str, out: Path, *settings: str) -> list[float]:
-    """The loss of every step of a short run."""
-    out.mkdir()
-    semco = [f"algorithm.embeddings={embeddings(out)}"] if name.endswith("semco") else []
-    one = config(
-        name,
-        f"training.execution={execution}",
-        "optimizer.rate=0.001",  # so that the last bit of one step does not grow in the next
-        "training.log_every=1",
-        *semco,
-        *settings,
-    )
-    torch._dynamo.reset()
-    run = finish(begin(one, out / "run"))
-    assert not any("cannot be recorded" in note for note in run.notes)
-    return [record["loss"] for record in run.folder.records()]
-
-
 @pytest.mark.parametrize("precision", TOLERANCE)
 @pytest.mark.parametrize("name", names())
 def test_executions_agree(
     name: str, precision: str, tmp_path: Path, record_property: Callable[[str, float], None]
 ) -> None:
     setting = f"training.precision={precision}"
-    eager = losses(name, "eager", tmp_path / "eager", setting)
     for execution in ("compiled", "graph"):
-        found = losses(name, execution, tmp_path / execution, setting)
-        apart = [abs(a - b) / abs(b) for a, b in zip(found, eager, strict=True)]
+        eager = started(name, "eager", tmp_path / f"eager beside {execution}", setting)
+        run = started(name, execution, tmp_path / execution, setting)
+        found, expected = zip(*in_step(run, eager), strict=True)
+        assert len(found) == STEPS
+        assert not any("cannot be recorded" in note for note in run.notes)
+        apart = [abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True)]
         record_property(f"{execution}, furthest apart", max(apart))
-        assert found == pytest.approx(eager, rel=TOLERANCE[precision])
+        assert found == pytest.approx(expected, rel=TOLERANCE[precision])
 
 
 def test_pictures_that_do_not_fit_are_sent_ahead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exact = "training.deterministic=true"
-    resident = losses("fullmatch", "graph", tmp_path / "resident", exact)
+    resident = losses(started("fullmatch", "graph", tmp_path / "resident", exact))
     monkeypatch.setattr(feed, "RESIDENT", 0.0)
-    assert losses("fullmatch", "graph", tmp_path / "streaming", exact) == resident
+    assert losses(started("fullmatch", "graph", tmp_path / "streaming", exact)) == resident
 
 
 def test_resident_pictures_need_no_copy_from_the_host() -> None:

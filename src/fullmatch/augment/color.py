@@ -77,7 +77,8 @@ def solarize(images: Tensor, threshold: Tensor) -> Tensor:
 
 def autocontrast(images: Tensor) -> Tensor:
     """Stretches each channel to 0..255; in float64, since whole results may fall just short."""
-    low = images.amin(dim=(2, 3), keepdim=True).double()
+    # As int: compiled for a CPU, the smallest of bytes is 0, since the compiler fills up with them.
+    low = images.int().amin(dim=(2, 3), keepdim=True).double()
     high = images.amax(dim=(2, 3), keepdim=True).double()
     # `255 / tensor` would multiply by a reciprocal, which rounds twice.
     scale = torch.full_like(low, 255) / (high - low)

@@ -1,5 +1,8 @@
 """The same training step three ways: eager, compiled, or one CUDA graph that is replayed."""
 
+import os
+import shutil
+import sys
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -15,6 +18,7 @@ from fullmatch.training.step import Augmentation
 
 Execution = Literal["auto", "eager", "compiled", "graph"]
 Precision = Literal["auto", "fp32", "bf16"]
+CXX = "clang++" if sys.platform == "darwin" else "g++"  # what torch compiles for a CPU with
 WARM_UP = 3  # real training steps that run before the recording
 
 
@@ -40,6 +44,12 @@ def chosen_execution(
         raise UserError(
             f"training.execution = {asked} needs Triton, which is missing or does not know this "
             "GPU; install it with: pip install triton, or use eager"
+        )
+    compiler = os.environ.get("CXX", CXX)
+    if asked == "compiled" and device.type == "cpu" and not shutil.which(compiler):
+        raise UserError(
+            f"training.execution = compiled needs a C++ compiler, and there is no {compiler} here; "
+            "install one, or leave it at auto"
         )
     return asked
 
