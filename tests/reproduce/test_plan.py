@@ -14,7 +14,7 @@ from fullmatch.experiment import Run, start
 from fullmatch.reproduce import grid, plan, provenance
 from fullmatch.reproduce.grid import Cell
 from fullmatch.reproduce.ledger import Ledger
-from fullmatch.reproduce.plan import Planned, carry_out, estimate, steps_of
+from fullmatch.reproduce.plan import Planned, Status, carry_out, estimate, obstacle, steps_of
 from fullmatch.runfolder import RunFolder
 from tests.reproduce.conftest import CELL, method
 from tests.reproduce.test_lines import CIFAR, entry
@@ -171,6 +171,34 @@ def test_estimates() -> None:
     known = entry(row, 0, 0.8) | {"steps_per_second": 100.0, "device": "a GPU"}
     guess = estimate(item, [known])
     assert guess.hours == pytest.approx(2**20 / 100 / 3600) and "a GPU" in guess.source
+
+
+def test_the_quickest_of_a_day_counts_unless_its_step_is_another() -> None:
+    row = method("FixMatch")
+    item = Planned(row, CIFAR, 0, grid.config_for(row, CIFAR, 0), Path("x"), "new")
+    apart, shared, alone = (
+        entry(row, 0, 0.8) | {"steps_per_second": speed, "device": "a GPU"}
+        for speed in (300.0, 50.0, 100.0)
+    )
+    training = apart["config"]["training"] | {"weak_gradient": False}
+    apart["config"] = apart["config"] | {"training": training}
+    assert estimate(item, [shared, alone, apart]).speed == 100.0
+
+
+def test_what_a_run_needs_is_known_beforehand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FULLMATCH_DATA", str(tmp_path))
+
+    def needed(name: str, cell: Cell, status: Status = "new") -> str | None:
+        row = method(name)
+        config = grid.config_for(row, cell, 0)
+        return obstacle(Planned(row, cell, 0, config, Path("x"), status))
+
+    assert needed("FixMatch", CIFAR) is None  # it can be fetched
+    assert needed("SemCo", CIFAR) == "needs embeddings"
+    assert needed("SemCo", CIFAR, "stopped") is None  # it was begun, so it had them
+    assert needed("FixMatch", Cell("imagenet", 100_000)) == "needs its data"
 
 
 def test_speed_of_another_network_says_nothing() -> None:

@@ -122,21 +122,28 @@ def show(planned: "list[Planned]", ledger: "Ledger") -> None:
     """The runs with what each will take, and the sum of it."""
     from fullmatch.display import Listing, say
     from fullmatch.errors import many
-    from fullmatch.reproduce.plan import WORDS, estimate
+    from fullmatch.reproduce.plan import WORDS, estimate, obstacle
 
     listing = Listing("run", "steps", "state", "hours", "GB", "steps/s")
     entries = ledger.entries()
     hours = gigabytes = 0.0
+    lacking: list[float] = []  # hours of runs that need something first
     for item in planned:
         steps = f"{item.config.training.steps:,}"
         if item.status == "finished":
             listing.add(item.name, steps, WORDS[item.status], "-", "-", "-")
             continue
-        guess = estimate(item, entries)
-        hours, gigabytes = hours + guess.hours, gigabytes + guess.gigabytes
+        guess, why = estimate(item, entries), obstacle(item)
+        if why:
+            lacking.append(guess.hours)
+        else:
+            hours, gigabytes = hours + guess.hours, gigabytes + guess.gigabytes
         speed = f"{guess.speed:.1f} {guess.source}"
         cost = (f"{guess.hours:.2f}", f"{guess.gigabytes:.3f}", speed)
-        listing.add(item.name, steps, WORDS[item.status], *cost)
+        listing.add(item.name, steps, why or WORDS[item.status], *cost)
     listing.show()
     left = f"what is left takes about {hours:.1f} hours and {gigabytes:.2f} GB"
+    if lacking:
+        more = f"{sum(lacking):.1f} hours more"
+        left += f"; {many(lacking, 'run')}, {more}, would be left out for what they need"
     say(f"{many(planned, 'run')}; {left}")

@@ -104,24 +104,38 @@ def status_of(folder: Path) -> Status:
     return "stopped" if run.config.exists() else "new"
 
 
+def obstacle(planned: Planned) -> str | None:
+    """Why a run cannot be done as things stand, where that can be told beforehand."""
+    if planned.status != "new":
+        return None
+    if getattr(planned.config.algorithm, "embeddings", None) == "":
+        return "needs embeddings"
+    facts = DATASETS[planned.cell.data]
+    return None if facts.url or facts.present() else "needs its data"
+
+
 def estimate(planned: Planned, entries: Sequence[dict[str, Any]]) -> Estimate:
-    """Hours by the ledger's speed of the same network, best of the same method and data too."""
+    """Hours by the ledger's speed of the same network, best of the same method and data too.
+
+    Of several of the same day the quickest counts: the others may have shared their device.
+    """
     config = provenance.table_of(planned.config)
     training = planned.config.training
 
-    def likeness(entry: dict[str, Any]) -> tuple[bool, bool, str]:
+    def likeness(entry: dict[str, Any]) -> tuple[bool, bool, str, float]:
         theirs = entry["config"]
         return (
             theirs["data"]["name"] == config["data"]["name"],
             theirs["algorithm"]["name"] == config["algorithm"]["name"],
             entry["date"],
+            entry["steps_per_second"],
         )
 
-    alike = [
-        entry
-        for entry in entries
-        if entry["config"]["model"] == config["model"] and entry["steps_per_second"]
-    ]
+    def same_step(theirs: dict[str, Any]) -> bool:
+        ours = (config["model"], training.weak_gradient)
+        return (theirs["model"], theirs["training"].get("weak_gradient", True)) == ours
+
+    alike = [e for e in entries if e["steps_per_second"] and same_step(e["config"])]
     speed, source = USUAL_SPEED, "assumed"
     if alike:
         nearest = max(alike, key=likeness)
