@@ -72,7 +72,8 @@ def pixel_bytes(X: Array, low: float, high: float) -> NDArray[np.uint8]:
         negative = "; Negative values in data" if X.min() < 0 else ""
         raise ValueError(
             f"X: expected pixels from {low:g} to {high:g}, got {X.min():g} to {X.max():g}; "
-            f"say what black and white are with pixel_range{negative}"
+            "say what black and white are with pixel_range, or keep what scales them inside it "
+            f"(MinMaxScaler(clip=True)){negative}"
         )
     if X.dtype == np.uint8 and (low, high) == (0, 255):
         return X

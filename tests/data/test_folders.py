@@ -2,6 +2,7 @@
 
 import os
 import unicodedata
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +114,20 @@ def test_links_may_loop(pets: Path) -> None:
     (pets / "labeled/cat/self").symlink_to(pets / "labeled/cat")
     (pets / "unlabeled/knot").symlink_to("knot")
     assert len(load(str(pets)).images) == 11
+
+
+def test_a_link_up_does_not_make_labeled_pictures_unlabeled(pets: Path) -> None:
+    before = picture_files(pets / "unlabeled")
+    (pets / "unlabeled/up").symlink_to("..")
+    assert picture_files(pets / "unlabeled") == before
+
+
+def test_nothing_waits_for_a_pipe(pets: Path) -> None:
+    before = picture_files(pets / "unlabeled")
+    os.mkfifo(pets / "unlabeled/pipe.png")
+    left_out: Counter[str] = Counter()
+    assert picture_files(pets / "unlabeled", left_out) == before
+    assert left_out == {"no plain file": 1}
 
 
 def test_linked_folder_is_followed(pets: Path, tmp_path: Path, draw_picture: Draw) -> None:

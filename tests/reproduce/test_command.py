@@ -55,6 +55,16 @@ def test_a_table_is_run_written_and_not_run_again(
     assert "2 runs, 1 of them finished" in shown and "recorded" not in shown
 
 
+def test_a_table_is_of_the_folds_that_were_asked_for(call: Call, tmp_path: Path) -> None:
+    ledger = Path(__file__).parents[2] / "docs/results/runs"
+    words = f"table1 --cells digits-40 --algorithms fixmatch --steps 800 --ledger {ledger}"
+    for folds, shown in (("1", ["1"]), ("0-2", ["0,1,2", "0"])):  # fold 0 has 1,600 steps too
+        call(f"{words} --folds {folds}")
+        table = (tmp_path / "runs/reproduce/table1.md").read_text()
+        lines = [line.split("|") for line in table.splitlines() if "FixMatch" in line]
+        assert [line[4].strip() for line in lines] == shown
+
+
 def test_record_page_and_figure(call: Call, runs: dict[str, Path], tmp_path: Path) -> None:
     call(f"record {runs['fixmatch']} {runs['eml']} --commit abc --dirty --note said")
     entries = Ledger(tmp_path / "docs/results/runs").entries()

@@ -199,6 +199,7 @@ def test_what_a_run_needs_is_known_beforehand(
     assert needed("SemCo", CIFAR) == "needs embeddings"
     assert needed("SemCo", CIFAR, "stopped") is None  # it was begun, so it had them
     assert needed("FixMatch", Cell("imagenet", 100_000)) == "needs its data"
+    assert needed("FixMatch", Cell("digits", 99_999)) == "needs more than its 1,297 images"
 
 
 def test_speed_of_another_network_says_nothing() -> None:

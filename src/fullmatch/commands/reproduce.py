@@ -46,7 +46,7 @@ def table4(options: TableOptions = USUAL) -> None:
 @app.command
 def figure(
     name: str,
-    runs: list[Path],
+    runs: Annotated[list[Path], Parameter(negative=())],
     *,
     out: Path = Path("runs/figures"),
     stem: str | None = None,
@@ -77,7 +77,7 @@ def figure(
 
 @app.command
 def record(
-    runs: list[Path],
+    runs: Annotated[list[Path], Parameter(negative=())],
     *,
     commit: str | None = None,
     dirty: Annotated[bool, Parameter(negative=())] = False,

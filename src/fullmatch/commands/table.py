@@ -63,10 +63,11 @@ def make(number: int, options: TableOptions) -> None:
 
     table, ledger = grid.TABLES[number], Ledger(options.ledger)
     rows, cells = grid.rows(table, options.algorithms), grid.cells(table, options.cells)
+    folds = grid.folds(options.folds)
     planned = plan.plan(
         rows,
         cells,
-        grid.folds(options.folds),
+        folds,
         ledger=ledger,
         runs=options.runs,
         budget=options.budget,
@@ -91,7 +92,8 @@ def make(number: int, options: TableOptions) -> None:
     except SystemExit:  # the run has said how it alone goes on
         say("or give the same command again: it resumes this run, records it and does the others")
         raise
-    found = lines(table, rows, cells, ledger.entries(), code=provenance.CODE)
+    asked = [entry for entry in ledger.entries() if entry["config"]["seed"] in folds]
+    found = lines(table, rows, cells, asked, code=provenance.CODE)
     listing = Listing(*tables.HEADINGS)
     for line in found:
         listing.add(*tables.cells_of(line))

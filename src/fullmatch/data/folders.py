@@ -1,6 +1,7 @@
 """The user's own pictures: a folder per class, with unlabeled ones beside them."""
 
 import os
+import stat
 import unicodedata
 from collections import Counter
 from pathlib import Path
@@ -70,9 +71,9 @@ def from_folder(folder: Path, *, size: int | None = None) -> Source:
 def picture_files(folder: Path, left_out: Counter[str] | None = None) -> list[str]:
     """Every picture below the folder, sorted; what is passed over is counted by its extension."""
     found: list[str] = []
-    seen: set[str] = set()
+    # Links may lead back up: each real folder is entered once, and none that holds this one.
+    seen = {str(above) for above in folder.resolve().parents}
     for place, below, files in os.walk(folder, followlinks=True, onerror=_stop):
-        # Links may lead back up: each real folder is entered once.
         real = os.path.realpath(place)
         if real in seen:
             below.clear()
@@ -80,11 +81,25 @@ def picture_files(folder: Path, left_out: Counter[str] | None = None) -> list[st
         seen.add(real)
         below[:] = sorted(name for name in below if not _is_hidden(name))
         for name in sorted(files):
-            if _is_picture(name):
-                found.append(os.path.join(place, name))
-            elif left_out is not None and not _is_hidden(name):
-                left_out[_extension(name) or "no extension"] += 1
+            path = os.path.join(place, name)
+            if not _is_picture(name):
+                kind = _extension(name) or "no extension"
+            elif _waits(path):
+                kind = "no plain file"
+            else:
+                found.append(path)
+                continue
+            if left_out is not None and not _is_hidden(name):
+                left_out[kind] += 1
     return found
+
+
+def _waits(path: str) -> bool:
+    """A pipe, a socket or a device, which may never have anything to read."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False  # whoever opens it is told why
 
 
 def _by_class(folders: dict[str, Path], left_out: Counter[str]) -> list[tuple[str, str]]:

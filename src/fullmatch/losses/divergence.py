@@ -29,11 +29,16 @@ def alpha_divergence(log_p: Tensor, log_r: Tensor, alpha: float) -> Tensor:
         )
     log_p, log_r = widened(log_p), widened(log_r)
     if alpha == 1:
-        return (log_p.exp() * (log_p - log_r)).sum(dim=-1).mean()
+        return averaged((log_p.exp() * (log_p - log_r)).sum(dim=-1))
     if alpha == 0:
-        return (log_r.exp() * (log_r - log_p)).sum(dim=-1).mean()
+        return averaged((log_r.exp() * (log_r - log_p)).sum(dim=-1))
     overlap = (alpha * log_p + (1 - alpha) * log_r).exp().sum(dim=-1)
-    return ((overlap - 1) / (alpha * (alpha - 1))).mean()
+    return averaged((overlap - 1) / (alpha * (alpha - 1)))
+
+
+def averaged(rows: Tensor) -> Tensor:
+    """Their mean; 0 of none."""
+    return rows.sum() / max(rows.numel(), 1)
 
 
 def power_mean(log_probs: Tensor, order: float) -> Tensor:  # (J, N, C) -> (N, C) log-probabilities

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .precision import check_tensors, widened
+from .precision import check_shape, check_tensors, widened
 
 
 def self_adaptive_fairness(
@@ -19,6 +19,9 @@ def self_adaptive_fairness(
     """
     check_tensors(strong_logits=strong_logits, weight=weight)
     check_tensors(mean_probs=mean_probs, mean_labels=mean_labels)
+    check_shape("weight", weight, len(strong_logits))
+    for name, mean in (("mean_probs", mean_probs), ("mean_labels", mean_labels)):
+        check_shape(name, mean, *strong_logits.shape[1:])
     probs = widened(strong_logits).softmax(dim=1)
     selected = weight.to(probs.dtype)
     count = selected.sum()

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from .full import log1m_softmax
-from .precision import check_tensors, widened
+from .precision import check_shape, check_tensors, widened
 
 FLOOR = -18.420680743952367  # log of 1e-8: beyond it a loss neither grows nor pulls
 
@@ -21,12 +21,15 @@ def low_probability_negative(
     adds 0.
     """
     check_tensors(logits=logits, probs=probs)
+    check_shape("probs", probs, *logits.shape)
+    if weight is not None:
+        check_shape("weight", weight, len(logits))
     unlikely = probs.detach() < threshold
     unlikely = unlikely & ~unlikely.all(dim=1, keepdim=True)
     log_p = widened(logits).log_softmax(dim=1)
     left = log_p.masked_fill(unlikely, -torch.inf).logsumexp(dim=1).clamp(FLOOR, 0.0)
     lost = -left
-    return lost.mean() if weight is None else (weight.detach() * lost).mean()
+    return (lost if weight is None else weight.detach() * lost).sum() / max(len(lost), 1)
 
 
 def negative_learning(logits: Tensor, negative: Tensor) -> Tensor:  # (U, C), (U, C) bool
@@ -35,6 +38,7 @@ def negative_learning(logits: Tensor, negative: Tensor) -> Tensor:  # (U, C), (U
     0, with gradient 0, where no row has a negative class.
     """
     check_tensors(logits=logits, negative=negative)
+    check_shape("negative", negative, *logits.shape)
     entries = negative.to(torch.float32)
     count = entries.sum(dim=1)
     loss = (entries * -log1m_softmax(logits)).sum(dim=1) / count.clamp(min=1)

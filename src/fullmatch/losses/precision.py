@@ -9,6 +9,12 @@ def widened(values: Tensor) -> Tensor:
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
+def check_shape(name: str, given: Tensor, *shape: int) -> None:
+    """What is not refused here would be spread over the others without a word."""
+    if given.shape != shape:
+        raise ValueError(f"{name} must have the shape {shape}; got {tuple(given.shape)}")
+
+
 def check_tensors(**given: object) -> None:
     """A list would fail later, and not by its name."""
     for name, value in given.items():

@@ -111,6 +111,8 @@ def obstacle(planned: Planned) -> str | None:
     if getattr(planned.config.algorithm, "embeddings", None) == "":
         return "needs embeddings"
     facts = DATASETS[planned.cell.data]
+    if planned.cell.labels > facts.train:
+        return f"needs more than its {facts.train:,} images"
     return None if facts.url or facts.present() else "needs its data"
 
 
