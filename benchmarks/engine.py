@@ -203,8 +203,8 @@ def page(rows: list[dict[str, Any]]) -> str:
 
 
 def cost(row: dict[str, Any], beside: Sequence[dict[str, Any]]) -> str:
-    """How many times as long as FixMatch's a step takes, on the same data and labels."""
-    keys = ("data", "model", "labeled_images")
+    """How many times as long as FixMatch's a step takes, on the same data and labels and commit."""
+    keys = ("data", "model", "labeled_images", "commit")
     for other in beside:
         if other["case"] == "fixmatch" and all(other[key] == row[key] for key in keys):
             return f"{other['steps_per_second'] / row['steps_per_second']:.2f}"

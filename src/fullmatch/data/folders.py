@@ -1,9 +1,9 @@
 """The user's own pictures: a folder per class, with unlabeled ones beside them."""
 
 import os
-import stat
 import unicodedata
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from fullmatch.data.dataset import Source, class_order
@@ -73,33 +73,45 @@ def picture_files(folder: Path, left_out: Counter[str] | None = None) -> list[st
     found: list[str] = []
     # Links may lead back up: each real folder is entered once, and none that holds this one.
     seen = {str(above) for above in folder.resolve().parents}
-    for place, below, files in os.walk(folder, followlinks=True, onerror=_stop):
+    places = [str(folder)]
+    while places:
+        place = places.pop()
         real = os.path.realpath(place)
         if real in seen:
-            below.clear()
             continue
         seen.add(real)
-        below[:] = sorted(name for name in below if not _is_hidden(name))
-        for name in sorted(files):
-            path = os.path.join(place, name)
-            if not _is_picture(name):
-                kind = _extension(name) or "no extension"
-            elif _waits(path):
-                kind = "no plain file"
-            else:
-                found.append(path)
+        below = []
+        for entry in _entries(place):
+            if _holds(entry.is_dir):
+                below += [] if _is_hidden(entry.name) else [entry.path]
                 continue
-            if left_out is not None and not _is_hidden(name):
+            if not _is_picture(entry.name):
+                kind = _extension(entry.name) or "no extension"
+            elif not _holds(entry.is_file) and os.path.exists(entry.path):
+                kind = "no plain file"  # a pipe or a device, which may never have anything to read
+            else:
+                found.append(entry.path)
+                continue
+            if left_out is not None and not _is_hidden(entry.name):
                 left_out[kind] += 1
+        places += reversed(below)
     return found
 
 
-def _waits(path: str) -> bool:
-    """A pipe, a socket or a device, which may never have anything to read."""
+def _entries(place: str) -> list[os.DirEntry[str]]:
     try:
-        return not stat.S_ISREG(os.stat(path).st_mode)
+        with os.scandir(place) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        raise _closed(error) from None
+
+
+def _holds(question: Callable[[], bool]) -> bool:
+    """What a folder tells of an entry, mostly unseen; a link in a circle is nothing."""
+    try:
+        return question()
     except OSError:
-        return False  # whoever opens it is told why
+        return False
 
 
 def _by_class(folders: dict[str, Path], left_out: Counter[str]) -> list[tuple[str, str]]:
@@ -141,10 +153,6 @@ def _extension(name: str) -> str:
 
 def _is_hidden(name: str) -> bool:
     return name.startswith(".") or name.lower() in IGNORED
-
-
-def _stop(error: OSError) -> None:
-    raise _closed(error)
 
 
 def _closed(error: OSError) -> UserError:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .precision import check_shape, check_tensors, widened
+from .precision import averaged, check_shape, check_tensors, widened
 
 
 def inner_products(rows: Tensor, others: Tensor) -> Tensor:  # (N, d), (K, d) -> (N, K)
@@ -24,7 +24,7 @@ def cosine_distance(rows: Tensor, others: Tensor, weight: Tensor | None = None) 
     if weight is not None:
         check_shape("weight", weight, len(rows))
     distance = 1 - F.cosine_similarity(widened(rows), widened(others), dim=1)
-    return (distance if weight is None else distance * weight).sum() / max(len(rows), 1)
+    return averaged(distance if weight is None else distance * weight)
 
 
 def label_graph(probs: Tensor, cut: float) -> Tensor:  # (N, C) -> (N, N), rows sum to 1

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .precision import check_tensors, widened
+from .precision import averaged, check_tensors, widened
 
 
 def kullback_leibler(logits: Tensor, probs: Tensor) -> Tensor:
@@ -34,11 +34,6 @@ def alpha_divergence(log_p: Tensor, log_r: Tensor, alpha: float) -> Tensor:
         return averaged((log_r.exp() * (log_r - log_p)).sum(dim=-1))
     overlap = (alpha * log_p + (1 - alpha) * log_r).exp().sum(dim=-1)
     return averaged((overlap - 1) / (alpha * (alpha - 1)))
-
-
-def averaged(rows: Tensor) -> Tensor:
-    """Their mean; 0 of none."""
-    return rows.sum() / max(rows.numel(), 1)
 
 
 def power_mean(log_probs: Tensor, order: float) -> Tensor:  # (J, N, C) -> (N, C) log-probabilities

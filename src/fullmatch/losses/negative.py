@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from .full import log1m_softmax
-from .precision import check_shape, check_tensors, widened
+from .precision import averaged, check_shape, check_tensors, widened
 
 FLOOR = -18.420680743952367  # log of 1e-8: beyond it a loss neither grows nor pulls
 
@@ -29,7 +29,7 @@ def low_probability_negative(
     log_p = widened(logits).log_softmax(dim=1)
     left = log_p.masked_fill(unlikely, -torch.inf).logsumexp(dim=1).clamp(FLOOR, 0.0)
     lost = -left
-    return (lost if weight is None else weight.detach() * lost).sum() / max(len(lost), 1)
+    return averaged(lost if weight is None else weight.detach() * lost)
 
 
 def negative_learning(logits: Tensor, negative: Tensor) -> Tensor:  # (U, C), (U, C) bool

@@ -1,4 +1,4 @@
-"""What every loss does with its tensors first: they are tensors, and of enough digits."""
+"""What every loss does with its tensors first and last: checked, of enough digits, averaged."""
 
 import torch
 from torch import Tensor
@@ -7,6 +7,11 @@ from torch import Tensor
 def widened(values: Tensor) -> Tensor:
     """The same values in at least float32: bfloat16 rounds 1 - p to 1 for every p below 1/512."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
+def averaged(rows: Tensor) -> Tensor:
+    """Their mean; 0 of none."""
+    return rows.sum() / max(rows.numel(), 1)
 
 
 def check_shape(name: str, given: Tensor, *shape: int) -> None:

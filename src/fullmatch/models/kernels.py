@@ -14,6 +14,14 @@ from torch import Tensor
 PAIRS = 64  # of pixels, whose rows a program walks at a time; they may be of several images
 
 
+@triton.jit
+def share(steps, programs):  # type: ignore[no-untyped-def]
+    """The steps of this program: where they begin and end."""
+    program = tl.program_id(0).to(tl.int64)
+    begin, end = program * steps // programs, (program + 1) * steps // programs
+    return begin.to(tl.int32), end.to(tl.int32)
+
+
 @triton.jit  # type: ignore[untyped-decorator]
 def place(group, WIDTH: tl.constexpr, PAIRS: tl.constexpr):  # type: ignore[no-untyped-def]
     """Of a group of pairs: its first image, how far after it each pair's is, and their columns."""
@@ -83,9 +91,7 @@ def convolve(  # type: ignore[no-untyped-def]
     An input row is the last of three for the output row above it, which is stored, the second for
     the one beside it, and the first for the one below.
     """
-    program = tl.program_id(0).to(tl.int64)
-    begin = (program * steps // programs).to(tl.int32)
-    end = ((program + 1) * steps // programs).to(tl.int32)
+    begin, end = share(steps, programs)
     top = load_matrix(matrices, 0, 4 * INPUTS, 2 * OUTPUTS)
     middle = load_matrix(matrices, 1, 4 * INPUTS, 2 * OUTPUTS)
     bottom = load_matrix(matrices, 2, 4 * INPUTS, 2 * OUTPUTS)
@@ -132,9 +138,7 @@ def sum_weight_gradient(  # type: ignore[no-untyped-def]
     PAIRS: tl.constexpr, FULL: tl.constexpr,
 ):  # fmt: skip
     """One program's share of the weight gradient: rows of images by the gradient's around them."""
-    program = tl.program_id(0).to(tl.int64)
-    begin = (program * steps // programs).to(tl.int32)
-    end = ((program + 1) * steps // programs).to(tl.int32)
+    begin, end = share(steps, programs)
     top = tl.zeros((2 * OUTPUTS, 4 * INPUTS), tl.float32)
     middle = tl.zeros((2 * OUTPUTS, 4 * INPUTS), tl.float32)
     bottom = tl.zeros((2 * OUTPUTS, 4 * INPUTS), tl.float32)
@@ -154,7 +158,7 @@ def sum_weight_gradient(  # type: ignore[no-untyped-def]
         top = tl.dot(tl.trans(below), x, top)
         middle = tl.dot(tl.trans(level), x, middle)
         bottom = tl.dot(tl.trans(above), x, bottom)
-    mine = out + program * (9 * OUTPUTS * INPUTS)
+    mine = out + tl.program_id(0) * (9 * OUTPUTS * INPUTS)
     write_taps(top, mine, 0, OUTPUTS, INPUTS)
     write_taps(middle, mine, 1, OUTPUTS, INPUTS)
     write_taps(bottom, mine, 2, OUTPUTS, INPUTS)
