@@ -3,25 +3,27 @@
 import pytest
 import torch
 
-from benchmarks import convolutions, decoding
+from benchmarks import decoding, kernels
 
 
-def test_both_convolutions_are_the_same() -> None:
+def test_libraries_and_we_do_the_same() -> None:
     near = 0.05 if torch.cuda.is_available() else 1e-3
     torch.manual_seed(0)
-    for name, library, ours in convolutions.works(*convolutions.operands(2, 32, 16, 4)):
+    works = [*kernels.convolutions(2, 32, 16, 4), *kernels.normalizations(2, 32, 4)]
+    assert len(works) == 5
+    for name, library, ours in works:
         torch.testing.assert_close(
             ours().float(), library().float(), rtol=near, atol=10 * near, msg=name
         )
 
 
-def test_convolutions_say_what_they_need(capsys: pytest.CaptureFixture[str]) -> None:
+def test_kernels_say_what_they_need(capsys: pytest.CaptureFixture[str]) -> None:
     if torch.cuda.is_available():
-        convolutions.main(["--images", "4"])
-        assert "gradient of weights" in capsys.readouterr().out
+        kernels.main(["--images", "4"])
+        assert "forward and gradient" in capsys.readouterr().out
         return
     with pytest.raises(SystemExit):
-        convolutions.main([])
+        kernels.main([])
     assert "Hopper generation alone; there is none here" in capsys.readouterr().err
 
 

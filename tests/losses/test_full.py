@@ -259,6 +259,15 @@ def test_a_tie_with_the_kth_class_is_not_negative() -> None:
     assert negative_labels(weak, 2).tolist() == [[False, False, False, True], [True, *[False] * 3]]
 
 
+@pytest.mark.parametrize("k", [2, 5, 12])
+def test_compiled_code_ranks_alike_without_a_sort(k: int) -> None:
+    weak = torch.randint(6, (40, 12)).float()  # many ties
+    weak[0, 0], weak[1, 1] = math.nan, math.inf
+    compiled = torch.compile(negative_labels, fullgraph=True, backend="aot_eager")
+    for given in (k, torch.tensor(k)):
+        assert torch.equal(compiled(weak, given), negative_labels(weak, given))
+
+
 def test_a_row_that_is_not_finite_has_no_negatives() -> None:
     weak = torch.tensor([[math.inf, 2.0, 1.0], [3.0, 2.0, 1.0], [1.0, 2.0, -math.inf]])
     assert negative_labels(weak, 2).tolist() == [[False] * 3, [False, False, True], [False] * 3]

@@ -8,7 +8,8 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.grad import conv2d_input, conv2d_weight
 
-from fullmatch.models import convolution, kernels
+from fullmatch.models import convolution, gpu
+from fullmatch.models import convolution_kernels as kernels
 from fullmatch.models.convolution import NARROW, Conv3x3
 
 CUDA = torch.cuda.is_available()
@@ -103,7 +104,7 @@ def test_layer_is_a_plain_convolution_outside_compiled_training() -> None:
 
 def test_asking_for_the_device_can_be_compiled() -> None:
     def asked(x: Tensor) -> Tensor:
-        return x + 1 if convolution.measured_on(x.device) else x - 1
+        return x + 1 if gpu.measured_on(x.device) else x - 1
 
     assert torch.compile(asked, fullgraph=True, backend=BACKEND)(torch.zeros(1)) == -1
 
@@ -124,6 +125,6 @@ def test_compiled_training_uses_the_kernel(monkeypatch: pytest.MonkeyPatch) -> N
         eager = gradients(layer, layer, x)
         assert not seen
         found = gradients(torch.compile(layer, fullgraph=True), layer, x)
-    assert bool(seen) == (torch.cuda.get_device_capability()[0] == convolution.HOPPER)
+    assert bool(seen) == (torch.cuda.get_device_capability()[0] == gpu.HOPPER)
     for one, other in zip(found, eager, strict=True):
         torch.testing.assert_close(one, other, **NEAR)

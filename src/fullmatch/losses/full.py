@@ -58,9 +58,19 @@ def negative_labels(weak_logits: Tensor, k: int | Tensor) -> Tensor:
         place = torch.full((), int(k) - 1, device=weak_logits.device)
     else:
         raise ValueError(f"k must be an integer in [2, {num_classes}]; got {k!r}")
-    best_first = weak_logits.detach().sort(dim=1, descending=True).values
-    negative = weak_logits < best_first.index_select(1, place.reshape(1))
+    negative = _ranked_after(weak_logits.detach(), place)
     return negative & usable_rows(weak_logits).unsqueeze(1)
+
+
+def _ranked_after(logits: Tensor, place: Tensor) -> Tensor:
+    """Which classes are worse than the one at that place of their row, the best being at 0."""
+    if torch.compiler.is_compiling():
+        # To compile a sort of 100 classes takes more than a minute. Pairs of classes are as quick,
+        # and never stored, which they would be elsewhere.
+        better = logits.unsqueeze(1) > logits.unsqueeze(2)
+        return better.sum(dim=2) > place
+    best_first = logits.sort(dim=1, descending=True).values
+    return logits < best_first.index_select(1, place.reshape(1))
 
 
 def adaptive_negative(

@@ -5,8 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fullmatch.models.gpu import channels_last, kernels_for
+
 NARROW = {(32, 32), (32, 16)}  # (outputs, inputs) that libraries compute at half the speed
-HOPPER = 9  # the generation of GPUs on which the kernels were measured
 
 
 class Conv3x3(nn.Conv2d):
@@ -17,17 +18,10 @@ class Conv3x3(nn.Conv2d):
         self.narrow = (outputs, inputs) in NARROW and stride == 1 and not bias
 
     def forward(self, x: Tensor) -> Tensor:
-        ours = self.narrow and x.dtype == torch.bfloat16 and torch.compiler.is_compiling()
-        if not (ours and measured_on(x.device)):
+        if not (self.narrow and kernels_for(x)):
             return super().forward(x)
         result: Tensor = convolution(x, self.weight)
         return result
-
-
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def measured_on(device: torch.device) -> bool:
-    """Elsewhere the kernels may be slower, or need more shared memory than there is."""
-    return device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == HOPPER
 
 
 # The kernels need Triton, which not every machine has, so each operator imports them when it runs.
@@ -36,21 +30,21 @@ def measured_on(device: torch.device) -> bool:
 @torch.library.custom_op("fullmatch::convolution", mutates_args=())
 def convolution(x: Tensor, weight: Tensor) -> Tensor:
     """The weight may have more digits than x; its gradient keeps them."""
-    from fullmatch.models import kernels
+    from fullmatch.models import convolution_kernels as kernels
 
     return kernels.convolution(channels_last(x), weight)
 
 
 @torch.library.custom_op("fullmatch::input_gradient", mutates_args=())
 def input_gradient(gradient: Tensor, weight: Tensor) -> Tensor:
-    from fullmatch.models import kernels
+    from fullmatch.models import convolution_kernels as kernels
 
     return kernels.convolution(channels_last(gradient), weight, flipped=True)
 
 
 @torch.library.custom_op("fullmatch::weight_gradient", mutates_args=())
 def weight_gradient(x: Tensor, gradient: Tensor) -> Tensor:
-    from fullmatch.models import kernels
+    from fullmatch.models import convolution_kernels as kernels
 
     return kernels.weight_gradient(channels_last(x), channels_last(gradient))
 
@@ -83,7 +77,3 @@ def gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor]:
 
 
 convolution.register_autograd(gradients, setup_context=keep)
-
-
-def channels_last(x: Tensor) -> Tensor:
-    return x.contiguous(memory_format=torch.channels_last)

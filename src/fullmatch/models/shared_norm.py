@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from fullmatch import distributed
-from fullmatch.models.wide_resnet import Norm
+from fullmatch.models.normalization import Norm
 
 
 class SharedNorm(Norm):

@@ -11,12 +11,14 @@ from torch import Tensor, nn
 
 from fullmatch.core import Network
 from fullmatch.models.convolution import Conv3x3
-
-SLOPE = 0.1  # of every leaky ReLU
+from fullmatch.models.normalization import Norm
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions, each after normalisation and activation."""
+    """Two 3x3 convolutions, each after normalisation and activation.
+
+    The sum of its two paths is left to the normalisation that reads it.
+    """
 
     def __init__(
         self, inputs: int, outputs: int, stride: int, *, bias: bool, activate_shortcut: bool
@@ -30,12 +32,12 @@ class Block(nn.Module):
         changes = stride != 1 or inputs != outputs
         self.shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=bias) if changes else None
 
-    def forward(self, x: Tensor) -> Tensor:
-        active = F.leaky_relu(self.norm1(x), SLOPE)
-        path: Tensor = self.conv2(F.leaky_relu(self.norm2(self.conv1(active)), SLOPE))
+    def forward(self, x: Tensor, path: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        x, active = self.norm1.activated(x, path)
+        _, inner = self.norm2.activated(self.conv1(active))
         if self.shortcut is not None:
             x = self.shortcut(active if self.activate_shortcut else x)
-        return x + path
+        return x, self.conv2(inner)
 
 
 class WideResNet(Network):
@@ -70,7 +72,7 @@ class WideResNet(Network):
                     Block(inputs, outputs, stride, bias=conv_bias, activate_shortcut=first)
                 )
                 inputs = outputs
-        self.blocks = nn.Sequential(*layers)
+        self.blocks = nn.ModuleList(layers)
         self.norm = norm(inputs)
         self.head = nn.Linear(inputs, num_classes)
         for module in self.modules():
@@ -82,41 +84,16 @@ class WideResNet(Network):
         nn.init.zeros_(self.head.bias)
 
     def feature_map(self, images: Tensor) -> Tensor:
-        return F.leaky_relu(self.norm(self.blocks(self.stem(images))), SLOPE)
+        x, path = self.stem(images), None
+        for block in self.blocks:
+            x, path = block(x, path)
+        active: Tensor
+        _, active = self.norm.activated(x, path)
+        return active
 
     def classify(self, features: Tensor) -> Tensor:
         logits: Tensor = self.head(features)
         return logits
-
-
-class Norm(nn.BatchNorm2d):
-    """Batch norm; a compiled one takes mean and variance in a single look at its input.
-
-    It does not count batches, which a fixed momentum has no use for.
-    """
-
-    def forward(self, x: Tensor) -> Tensor:
-        mean, variance = self.running_mean, self.running_var
-        assert mean is not None and variance is not None and self.momentum is not None
-        if not (self.training and torch.compiler.is_compiling()):
-            return F.batch_norm(
-                x, mean, variance, self.weight, self.bias, self.training, self.momentum, self.eps
-            )
-        wide = x.float()
-        batch_mean = wide.mean(dim=(0, 2, 3))
-        batch_variance = (wide.square().mean(dim=(0, 2, 3)) - batch_mean.square()).clamp(min=0)
-        return self.normalized(x, batch_mean, batch_variance, x.numel() // x.shape[1])
-
-    def normalized(self, x: Tensor, batch_mean: Tensor, batch_variance: Tensor, n: int) -> Tensor:
-        """With statistics of n numbers a channel, which also move the running ones."""
-        mean, variance = self.running_mean, self.running_var
-        assert mean is not None and variance is not None and self.momentum is not None
-        with torch.no_grad():
-            mean.lerp_(batch_mean, self.momentum)
-            variance.lerp_(batch_variance * (n / max(n - 1, 1)), self.momentum)
-        scale = self.weight * (batch_variance + self.eps).rsqrt()
-        shift = self.bias - batch_mean * scale
-        return (x.float() * scale[:, None, None] + shift[:, None, None]).to(x.dtype)
 
 
 class Stem(nn.Conv2d):
@@ -127,17 +104,21 @@ class Stem(nn.Conv2d):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        if not (x.is_cuda and torch.compiler.is_compiling()):
+        if not (x.is_cuda and torch.compiler.is_compiling()) or x.requires_grad:
             return super().forward(x)
         batch, channels, height, width = x.shape
+        padded = F.pad(x, (1, 1, 1, 1)).permute(0, 2, 3, 1).contiguous()
+        image, row, pixel, _ = padded.stride()
+        # Of each row of taps, three pixels of all channels lie side by side.
+        taps = padded.as_strided(
+            (batch, height, width, 3, 3 * channels), (image, row, pixel, row, 1)
+        )
         spare = -9 * channels % 8
-        padded = F.pad(x, (1, 1, 1, 1))
-        taps = [padded[:, :, i : i + height, j : j + width] for i in range(3) for j in range(3)]
-        columns = F.pad(torch.cat(taps, dim=1), (0, 0, 0, 0, 0, spare)).permute(0, 2, 3, 1)
+        columns = F.pad(taps.flatten(3), (0, spare)).flatten(0, 2)
         weight = F.pad(self.weight.permute(0, 2, 3, 1).flatten(1), (0, spare))
-        rows = F.linear(columns.flatten(0, 2), weight, self.bias)
+        rows = F.linear(columns, weight, self.bias)
         return rows.view(batch, height, width, -1).permute(0, 3, 1, 2)
 
 
-def norm(channels: int) -> nn.BatchNorm2d:
+def norm(channels: int) -> Norm:
     return Norm(channels, eps=1e-3)

@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from fullmatch.models.gpu import processors
+
 PAIRS = 64  # of pixels, whose rows a program walks at a time; they may be of several images
 
 
@@ -215,9 +217,3 @@ def grouped(count: int, width: int) -> tuple[int, bool]:
     """Groups of pairs in one row of all images, and whether all are full of real pixels."""
     pairs = count * ((width + 1) // 2)
     return -(-pairs // PAIRS), pairs % PAIRS == 0 and width % 2 == 0
-
-
-def processors(device: torch.device) -> int:
-    if device.type != "cuda":
-        return 3
-    return int(torch.cuda.get_device_properties(device).multi_processor_count)
