@@ -24,10 +24,11 @@ class Plan(NamedTuple):
     """How a kernel sums; measured."""
 
     tile: int  # elements at a time, for each of which a program has sums of its own
+    ahead: int  # tiles that are read together, because memory answers late
     each: int  # programs for every processor of the device
 
 
-MOMENTS, GRADIENTS = Plan(8192, 2), Plan(4096, 2)
+MOMENTS, GRADIENTS = Plan(8192, 1, 2), Plan(4096, 2, 2)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -63,21 +64,22 @@ def total_of(sums, programs, channel, CHANNELS: tl.constexpr, LINES: tl.constexp
 @triton.jit  # type: ignore[untyped-decorator]
 def sum_moments(  # type: ignore[no-untyped-def]
     x, path, total, sums, rows, blocks, programs,
-    ROWS: tl.constexpr, CHANNELS: tl.constexpr, ADDS: tl.constexpr,
+    ROWS: tl.constexpr, CHANNELS: tl.constexpr, AHEAD: tl.constexpr, ADDS: tl.constexpr,
 ):  # fmt: skip
     """Sums of the elements and of their squares; if asked to, of x + path, which is stored."""
     first = tl.zeros((ROWS, CHANNELS), tl.float32)
     second = tl.zeros((ROWS, CHANNELS), tl.float32)
-    for block in range(tl.program_id(0), blocks, programs):
-        at, there = place(block, rows, ROWS, CHANNELS)
-        value = tl.load(x + at, mask=there, other=0.0).to(tl.float32)
-        if ADDS:
-            value += tl.load(path + at, mask=there, other=0.0).to(tl.float32)
-            kept = value.to(total.dtype.element_ty)
-            tl.store(total + at, kept, mask=there)
-            value = kept.to(tl.float32)  # the statistics are of what the next kernel reads
-        first += value
-        second += value * value
+    for start in range(tl.program_id(0) * AHEAD, blocks, programs * AHEAD):
+        for block in tl.static_range(AHEAD):
+            at, there = place(start + block, rows, ROWS, CHANNELS)
+            value = tl.load(x + at, mask=there, other=0.0).to(tl.float32)
+            if ADDS:
+                value += tl.load(path + at, mask=there, other=0.0).to(tl.float32)
+                kept = value.to(total.dtype.element_ty)
+                tl.store(total + at, kept, mask=there)
+                value = kept.to(tl.float32)  # the statistics are of what the next kernel reads
+            first += value
+            second += value * value
     store_sums(sums, first, second, CHANNELS)
 
 
@@ -117,20 +119,21 @@ def through_activation(gradient, x, scale, shift, slope):  # type: ignore[no-unt
 @triton.jit  # type: ignore[untyped-decorator]
 def sum_gradients(  # type: ignore[no-untyped-def]
     x, gradient, found, sums, rows, blocks, programs, slope,
-    ROWS: tl.constexpr, CHANNELS: tl.constexpr,
+    ROWS: tl.constexpr, CHANNELS: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
     """Sums of the gradient before the activation, and of it times x - mean."""
     mean = of_channels(found, 0, CHANNELS)
     scale, shift = of_channels(found, 2, CHANNELS), of_channels(found, 3, CHANNELS)
     first = tl.zeros((ROWS, CHANNELS), tl.float32)
     second = tl.zeros((ROWS, CHANNELS), tl.float32)
-    for block in range(tl.program_id(0), blocks, programs):
-        at, there = place(block, rows, ROWS, CHANNELS)
-        value = tl.load(x + at, mask=there, other=0.0).to(tl.float32)
-        slopes = tl.load(gradient + at, mask=there, other=0.0).to(tl.float32)
-        slopes = through_activation(slopes, value, scale, shift, slope)
-        first += slopes
-        second += slopes * (value - mean)
+    for start in range(tl.program_id(0) * AHEAD, blocks, programs * AHEAD):
+        for block in tl.static_range(AHEAD):
+            at, there = place(start + block, rows, ROWS, CHANNELS)
+            value = tl.load(x + at, mask=there, other=0.0).to(tl.float32)
+            slopes = tl.load(gradient + at, mask=there, other=0.0).to(tl.float32)
+            slopes = through_activation(slopes, value, scale, shift, slope)
+            first += slopes
+            second += slopes * (value - mean)
     store_sums(sums, first, second, CHANNELS)
 
 
@@ -227,9 +230,9 @@ def shares(x: Tensor, rows: int, plan: Plan) -> tuple[Tensor, int, Options]:
     """Where programs put their sums, how many they are, and what they must know."""
     channels = x.shape[1]
     blocks, options = tiles(rows, channels, plan.tile)
-    programs = min(blocks, plan.each * processors(x.device))
+    programs = min(triton.cdiv(blocks, plan.ahead), plan.each * processors(x.device))
     sums = x.new_empty((programs, 2, channels), dtype=torch.float32)
-    return sums, programs, {**options, "blocks": blocks, "programs": programs}
+    return sums, programs, {**options, "blocks": blocks, "programs": programs, "AHEAD": plan.ahead}
 
 
 def finished(programs: int, channels: int) -> Options:

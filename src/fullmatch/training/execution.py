@@ -76,15 +76,13 @@ def compiled_loss(module: nn.Module) -> Callable[..., Any]:
     """One compiled graph that would rather compute twice than write in between.
 
     A step is bound by memory, not by arithmetic: what is quickly computed is computed again
-    wherever it is read. In the augmentation, with its long chains, that would cost more. Small
-    kernels that do not wait for each other, such as those of running statistics, become one.
+    wherever it is read. In the augmentation, with its long chains, that would cost more.
     """
     options: dict[str, Any] = {
         "fallback_random": True,
         "realize_reads_threshold": 16,
         "realize_opcount_threshold": 200,
         "realize_acc_reads_threshold": 32,
-        "combo_kernels": True,
     }
     return torch.compile(module, fullgraph=True, dynamic=False, options=options)
 
