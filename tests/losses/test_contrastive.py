@@ -29,6 +29,12 @@ def test_inner_products_stay_exact_under_autocast() -> None:
     assert torch.equal(found, rows @ others.T)
 
 
+def test_inner_products_of_rows_of_unlike_precision() -> None:
+    rows, others = torch.randn(3, 5), torch.randn(4, 5, dtype=torch.float64)
+    assert torch.equal(inner_products(rows, others), rows.double() @ others.T)
+    assert torch.equal(inner_products(rows, others.half()), rows @ others.half().float().T)
+
+
 def test_cosine_distance_weighs_rows_and_divides_by_all() -> None:
     rows = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
     others = torch.tensor([[3.0, 0.0], [0.0, -1.0], [1.0, 0.0]])

@@ -1,6 +1,7 @@
 """What holds for every loss alike."""
 
 import inspect
+import math
 from collections.abc import Callable
 
 import pytest
@@ -28,7 +29,8 @@ def test_a_list_is_refused_by_its_name(name: str) -> None:
             function(**(given | {key: [[0.2, 0.8]]}))
 
 
-X, P = torch.randn(4, 5), torch.rand(4, 5).softmax(dim=1)
+SEED = torch.Generator().manual_seed(0)
+X, P = torch.randn(4, 5, generator=SEED), torch.rand(4, 5, generator=SEED).softmax(dim=1)
 SPREAD = [
     (losses.cosine_distance, (X, X, torch.ones(4, 1)), "weight"),
     (losses.low_probability_negative, (X, P[:1]), "probs"),
@@ -45,6 +47,222 @@ def test_nothing_is_spread_over_the_others(
 ) -> None:
     with pytest.raises(ValueError, match=f"{name} must have the shape"):
         function(*given)
+
+
+WEIGHT = torch.tensor([1.0, 0.0, 0.5, 0.0])
+COUNTED = WEIGHT > 0
+NEGATIVE = (P.amax(dim=1, keepdim=True) > P) & COUNTED[:, None]
+EVERY_CLASS_UNLIKELY = torch.where(COUNTED[:, None], P, 0.01)
+EVEN = torch.full((5,), 0.2)
+WEIGHED: dict[str, Callable[[Tensor], Tensor]] = {
+    "labels": lambda x: losses.cross_entropy(x, torch.arange(4), WEIGHT),
+    "probabilities": lambda x: losses.cross_entropy(x, P, WEIGHT),
+    "cosine, rows": lambda x: losses.cosine_distance(x, P, WEIGHT),
+    "cosine, others": lambda x: losses.cosine_distance(P, x, COUNTED),
+    "unlikely": lambda x: losses.low_probability_negative(x, P, 0.2, WEIGHT),
+    "all unlikely": lambda x: losses.low_probability_negative(x, EVERY_CLASS_UNLIKELY, 0.2),
+    "no negative": lambda x: losses.negative_learning(x, NEGATIVE),
+    "fairness": lambda x: losses.self_adaptive_fairness(x, WEIGHT, EVEN, EVEN),
+    "adaptive negative": lambda x: losses.adaptive_negative(x, P, 3, weight=WEIGHT),
+    "entropy meaning": lambda x: losses.entropy_meaning(x, P, WEIGHT, 3),
+}
+
+
+def value_and_gradient(loss: Callable[[Tensor], Tensor], rows: Tensor) -> tuple[Tensor, Tensor]:
+    rows = rows.clone().requires_grad_()
+    value = loss(rows)
+    (gradient,) = torch.autograd.grad(value, rows)
+    return value.detach(), gradient
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("name", WEIGHED)
+def test_rows_of_weight_zero_add_exactly_nothing(name: str, bad: float) -> None:
+    loss = WEIGHED[name]
+    poisoned = X.clone()
+    poisoned[1], poisoned[3, 2] = bad, bad
+    expected, clean = value_and_gradient(loss, X)
+    value, gradient = value_and_gradient(loss, poisoned)
+    # A row that is silent by its classes alone adds what rounding leaves of 0.
+    tolerance = 1e-6 if name == "all unlikely" else 0
+    torch.testing.assert_close(value, expected, rtol=0, atol=tolerance)
+    torch.testing.assert_close(gradient[COUNTED], clean[COUNTED], rtol=0, atol=0)
+    assert gradient[COUNTED].any()
+    assert not gradient[~COUNTED].any()
+
+
+@pytest.mark.parametrize("name", WEIGHED)
+def test_rows_of_weight_zero_add_nothing_in_compiled_code(name: str) -> None:
+    poisoned = X.masked_fill(~COUNTED[:, None], math.nan)
+    compiled = torch.compile(WEIGHED[name], fullgraph=True, backend="aot_eager", dynamic=False)
+    torch.testing.assert_close(
+        value_and_gradient(compiled, poisoned), value_and_gradient(WEIGHED[name], poisoned)
+    )
+
+
+# Logits and probabilities; both get one class more, of logit -inf and probability 0.
+FOUR = torch.tensor([[0.1, 0.2, 0.3, 0.4], [0.7, 0.1, 0.1, 0.1]])
+IMPOSSIBLE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "labels": lambda x, p: losses.cross_entropy(x, p.argmax(dim=1)),
+    "probabilities": losses.cross_entropy,
+    "probabilities, weighed": lambda x, p: losses.cross_entropy(x, p, WEIGHT[1:3]),
+    "entropy": lambda x, p: losses.entropy(x),
+    "kullback_leibler": losses.kullback_leibler,
+    "kullback_leibler, probs": lambda x, p: losses.kullback_leibler(p.log(), x.softmax(dim=1)),
+    "unlikely": lambda x, p: losses.low_probability_negative(x, p, 0.15),
+    "negative": lambda x, p: losses.negative_learning(x, (p > 0) & (p < 0.2)),
+    **{
+        f"alpha {alpha}, {way}": lambda x, p, alpha=alpha, way=way: losses.alpha_divergence(
+            *(x.log_softmax(dim=1), p.log())[::way], alpha
+        )
+        for alpha in (-0.5, 0, 0.5, 1, 1.5)
+        for way in (1, -1)
+    },
+    **{
+        f"power mean {order}": lambda x, p, order=order: losses.power_mean(
+            torch.stack([x.log_softmax(dim=1), p.log()]), order
+        )[:, 0].sum()
+        for order in (-0.5, 0, 0.5, 1)
+    },
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_a_class_of_logit_minus_infinity_is_as_if_it_were_not_there(name: str) -> None:
+    loss, logits = IMPOSSIBLE[name], X[:2, :4]
+    gone, zero = torch.full((2, 1), -math.inf), torch.zeros(2, 1)
+    expected, clean = value_and_gradient(lambda x: loss(x, FOUR), logits)
+    value, gradient = value_and_gradient(
+        lambda x: loss(x, torch.cat([FOUR, zero], dim=1)), torch.cat([logits, gone], dim=1)
+    )
+    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(gradient, torch.cat([clean, zero], dim=1))
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        (lambda x: losses.cross_entropy(x, torch.tensor([0])), 0),
+        (lambda x: losses.cross_entropy(x, torch.tensor([[1.0, 0.0, 0.0]])), 0),
+        (losses.entropy, 0),
+        (lambda x: losses.negative_learning(x, torch.tensor([[False, True, True]])), 0),
+        (lambda x: losses.log1m_softmax(x)[:, 1:].sum(), 0),
+        # Where only impossible classes are left the loss is at its limit, and pulls no more.
+        (
+            lambda x: losses.low_probability_negative(x, torch.tensor([[0.0, 0.5, 0.5]])),
+            -math.log(1e-8),
+        ),
+    ],
+)
+def test_one_possible_class(loss: Callable[[Tensor], Tensor], expected: float) -> None:
+    value, gradient = value_and_gradient(loss, torch.tensor([[3.0, -math.inf, -math.inf]]))
+    assert value.item() == pytest.approx(expected)
+    assert not gradient.any()
+
+
+def test_what_is_infinite_stays_so() -> None:
+    only = torch.tensor([[0.0, -math.inf]])
+    assert losses.cross_entropy(only, torch.tensor([1])) == math.inf
+    assert losses.cross_entropy(only, torch.tensor([[0.5, 0.5]])) == math.inf
+    assert losses.kullback_leibler(only, torch.tensor([[0.5, 0.5]])) == math.inf
+    assert losses.log1m_softmax(only).tolist() == [[-math.inf, 0]]
+    assert losses.negative_learning(only, torch.tensor([[True, False]])) == math.inf
+
+
+ROW, CUBE, LONG = X[0], torch.ones(2, 3, 4), torch.ones(4, 5, dtype=torch.int64)
+LOGITS = r"{} must be floating point of shape \(N, C\); got torch.{}"
+MISTAKEN = [
+    (lambda: losses.cross_entropy(X, P, [1, 1, 1, 1]), "weight must be a tensor; got list"),
+    (lambda: losses.cross_entropy(X, P, 0.5), "weight must be a tensor; got float"),
+    (lambda: losses.cosine_distance(X, X, [1] * 4), "weight must be a tensor; got list"),
+    (lambda: losses.cosine_distance(ROW, ROW), LOGITS.format("rows", "float32")),
+    (lambda: losses.inner_products(X, X.T), r"\(N, d\) and \(K, d\); got \(4, 5\) and \(5, 4\)"),
+    (lambda: losses.inner_products(ROW, ROW), r"\(K, d\); got \(5,\) and \(5,\)"),
+    (lambda: losses.label_graph(CUBE, 0.5), LOGITS.format("probs", "float32")),
+    (lambda: losses.label_graph(P, None), "cut must be a number; got NoneType"),
+    (lambda: losses.label_graph(P, EVEN[:4]), r"cut must be a number; got shape \(4,\)"),
+    (lambda: losses.sharpen(P, "0.5"), "temperature must be a number; got str"),
+    (lambda: losses.entropy(ROW), LOGITS.format("logits", "float32")),
+    (lambda: losses.entropy(torch.tensor(1.0)), LOGITS.format("logits", "float32")),
+    (lambda: losses.entropy(LONG), LOGITS.format("logits", "int64")),
+    (lambda: losses.kullback_leibler(ROW, ROW), LOGITS.format("logits", "float32")),
+    (lambda: losses.kullback_leibler(LONG, P), LOGITS.format("logits", "int64")),
+    (lambda: losses.alpha_divergence(P, P, "1"), "alpha must be a number; got str"),
+    (lambda: losses.power_mean(CUBE, None), "order must be a number; got NoneType"),
+    (lambda: losses.skewed_jensen_shannon(*[EVEN] * 4, [0.5]), "skew must be a number; got list"),
+    (
+        lambda: losses.skewed_jensen_shannon(EVEN, EVEN, EVEN[:1], EVEN, torch.tensor(0.5)),
+        r"mean_b must have the shape \(5,\); got \(1,\)",
+    ),
+    (
+        lambda: losses.self_adaptive_fairness(LONG, WEIGHT, EVEN, EVEN),
+        LOGITS.format("strong_logits", "int64"),
+    ),
+    (
+        lambda: losses.self_adaptive_fairness(CUBE, WEIGHT[:2], EVEN, EVEN),
+        LOGITS.format("strong_logits", "float32"),
+    ),
+    (lambda: losses.low_probability_negative(ROW, ROW), LOGITS.format("logits", "float32")),
+    (lambda: losses.low_probability_negative(LONG, P), LOGITS.format("logits", "int64")),
+    (lambda: losses.low_probability_negative(X, P, None), "threshold must be a number; got None"),
+    (
+        lambda: losses.low_probability_negative(X, P, 0.1, [1] * 4),
+        "weight must be a tensor; got list",
+    ),
+    (lambda: losses.negative_learning(ROW, ROW > 0), r"logits must be .*\(U, C\).*\(5,\)"),
+    (lambda: losses.adaptive_negative(X, P, 3, ceiling="1"), "ceiling must be a number; got str"),
+    (lambda: losses.entropy_meaning(X, P, None), "selected must be a tensor; got NoneType"),
+    (
+        lambda: losses.adversarial_perturbation(None, X, P),
+        "predict must be a function from images to logits; got None",
+    ),
+    (
+        lambda: losses.adversarial_perturbation(torch.exp, LONG, P),
+        r"images must be floating point of shape \(B, \.\.\.\); got torch.int64",
+    ),
+    (lambda: losses.adversarial_perturbation(torch.exp, X, ROW), LOGITS.format("probs", "float32")),
+    (
+        lambda: losses.adversarial_perturbation(torch.exp, X, P[:2]),
+        "probs must have 4 rows, one an image; got 2",
+    ),
+    (
+        lambda: losses.adversarial_perturbation(torch.exp, X, P, iterations=1.5),
+        "iterations must be an integer; got 1.5",
+    ),
+    (
+        lambda: losses.adversarial_perturbation(torch.exp, X, P, epsilon=None),
+        "epsilon must be a number; got NoneType",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), MISTAKEN)
+def test_a_mistaken_argument_is_named(call: Callable[[], Tensor], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
+
+
+def test_a_number_may_change_from_call_to_call_of_compiled_code() -> None:
+    def every(x: Tensor, p: Tensor, number: float) -> Tensor:
+        log_p = x.log_softmax(dim=1)
+        return (
+            losses.cross_entropy(x, losses.sharpen(p, number))
+            + losses.alpha_divergence(log_p, p.log(), number)
+            + losses.power_mean(torch.stack([log_p, p.log()]), number)[:, 0].sum()
+            + losses.low_probability_negative(x, p, number)
+            + losses.entropy_meaning(x, p, WEIGHT, 3, ceiling=number)
+            + losses.label_graph(p, number).square().sum()
+            + losses.skewed_jensen_shannon(x[0], p[0], x[1], p[1], number)
+            + losses.kullback_leibler(x, p)
+            + losses.entropy(x)
+        )
+
+    compiled = torch.compile(every, fullgraph=True, backend="aot_eager")
+    for number in (0.3, 0.5, 0.8):
+        torch.testing.assert_close(
+            value_and_gradient(lambda x, number=number: compiled(x, P, number), X),
+            value_and_gradient(lambda x, number=number: every(x, P, number), X),
+        )
 
 
 def test_of_no_rows_the_loss_is_0() -> None:

@@ -282,6 +282,29 @@ def test_any_integer_is_a_k() -> None:
             negative_labels(MIXED_WEAK, wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *(torch.int8, torch.int16, torch.int32, torch.int64),
+        *(torch.uint8, torch.uint16, torch.uint32, torch.uint64),
+    ],
+)
+def test_a_k_of_any_integer_dtype(dtype: torch.dtype) -> None:
+    weak = torch.randn(3, 300)  # more classes than a byte can count
+    k = torch.tensor(100, dtype=dtype)
+    assert torch.equal(negative_labels(weak, k), negative_labels(weak, 100))
+
+
+def test_a_k_of_a_narrow_dtype_in_compiled_code() -> None:
+    weak = torch.randn(3, 300)
+    compiled = torch.compile(
+        lambda k: negative_labels(weak, k), fullgraph=True, backend="aot_eager", dynamic=False
+    )
+    for dtype in (torch.uint8, torch.int8, torch.uint16):
+        k = torch.tensor(100, dtype=dtype)
+        assert torch.equal(compiled(k), negative_labels(weak, 100))
+
+
 SURE = torch.tensor([[200.0, 0.0, 0.0, 0.0]])
 NONE = torch.zeros(1, 4, dtype=torch.bool)
 
@@ -408,6 +431,8 @@ MASK = torch.ones(3, dtype=torch.bool)
         (lambda: negative_labels(GOOD, 2.5), r"k must be .*got 2.5"),
         (lambda: negative_labels(GOOD, torch.ones(2).long()), r"k must be .*0-d.*\(2,\)"),
         (lambda: negative_labels(GOOD, torch.tensor(2.0)), r"k must be .*float32"),
+        (lambda: negative_labels(GOOD, torch.tensor(True)), r"k must be .*bool"),
+        (lambda: negative_labels(GOOD, torch.tensor(2j)), r"k must be .*complex64"),
         (lambda: adaptive_negative(GOOD, GOOD, None), r"k must be"),
         (lambda: adaptive_negative(GOOD, GOOD, 2, weight=MASK[:2]), r"weight .*\(3,\).*\(2,\)"),
         (lambda: adaptive_negative(GOOD, GOOD, 2, ceiling=0.0), r"ceiling .*\(0, 1\]; got 0.0"),

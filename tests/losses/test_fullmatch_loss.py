@@ -93,7 +93,7 @@ def test_is_made_of_the_functions(variant: Any) -> None:
 
 def test_k_may_come_from_elsewhere() -> None:
     *rest, weak, strong = batch()
-    for k in (7, np.int64(7), torch.tensor(7)):
+    for k in (7, np.int64(7), torch.tensor(7), torch.tensor(7, dtype=torch.uint8)):
         parts = FullMatchLoss(10)(*rest, weak, strong, k)
         assert parts.metrics["k"].item() == 7 and parts.metrics["negatives"].item() == 3
         assert torch.equal(
@@ -209,3 +209,26 @@ def test_a_batch_of_other_classes_is_named() -> None:
 def test_bad_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         FullMatchLoss(**{"num_classes": 4, **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_classes": 10.5}, "num_classes must be an integer; got 10.5"),
+        ({"num_classes": 10.0}, "num_classes must be an integer; got 10.0"),
+        ({"num_classes": "10"}, "num_classes must be an integer; got '10'"),
+        ({"num_classes": None}, "num_classes must be an integer; got None"),
+        ({"threshold": "0.95"}, "threshold must be a number; got str"),
+        ({"threshold": None}, "threshold must be a number; got NoneType"),
+        ({"alpha": None}, "alpha must be a number; got NoneType"),
+        ({"beta": [1]}, "beta must be a number; got list"),
+    ],
+)
+def test_options_of_another_type_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        FullMatchLoss(**{"num_classes": 4, **options})
+
+
+def test_any_integer_and_any_number_will_do() -> None:
+    loss = FullMatchLoss(np.int64(4), np.float32(0.5), np.float64(2), torch.tensor(1.0))
+    assert loss(LABELED, LABELS, WEAK, STRONG).total.isfinite()

@@ -1,12 +1,13 @@
 """The small change of a picture to which its prediction is most sensitive."""
 
 from collections.abc import Callable
+from numbers import Integral
 
 import torch
 from torch import Tensor
 
 from .consistency import cross_entropy
-from .precision import check_tensors
+from .precision import check_numbers, check_rows, check_tensors
 
 
 def unit(rows: Tensor) -> Tensor:
@@ -34,8 +35,20 @@ def adversarial_perturbation(
     parameters, and it can be traced, which `torch.autograd.grad` cannot. It forbids `predict` to
     write to buffers: give batch norms copies of theirs.
     """
-
     check_tensors(images=images, probs=probs)
+    if images.ndim < 2 or not images.is_floating_point():
+        raise ValueError(
+            "images must be floating point of shape (B, ...); "
+            f"got {images.dtype} of shape {tuple(images.shape)}"
+        )
+    check_rows(probs=probs)
+    if len(probs) != len(images):
+        raise ValueError(f"probs must have {len(images)} rows, one an image; got {len(probs)}")
+    if not callable(predict):
+        raise TypeError(f"predict must be a function from images to logits; got {predict!r}")
+    if not isinstance(iterations, int | Integral):
+        raise TypeError(f"iterations must be an integer; got {iterations!r}")
+    check_numbers(xi=xi, epsilon=epsilon)
 
     def divergence(perturbation: Tensor) -> Tensor:
         return cross_entropy(predict(images + perturbation), probs)

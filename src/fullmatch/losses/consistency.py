@@ -4,29 +4,38 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .precision import check_tensors, widened
+from .precision import (
+    blanked,
+    check_numbers,
+    check_rows,
+    check_shape,
+    check_tensors,
+    possible,
+    widened,
+)
 
 
 def cross_entropy(logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
     """Weighted cross-entropy, averaged over all rows, those of weight 0 included.
 
     `target` holds labels (N,) int64 or probabilities (N, C). A row of weight 0 adds exactly 0 to
-    the value and to every gradient, even where its logits or its target are not finite. An empty
-    batch gives 0.
+    the value and to every gradient, even where its logits or its target are not finite. A class
+    of probability 0 adds 0, even where its logit is -inf. An empty batch gives 0.
     """
     _check(logits, target, weight)
     logits = widened(logits)
     if len(logits) == 0:
         return logits.sum()
-    if target.ndim == 2:
+    soft = target.ndim == 2
+    if weight is not None:
+        weight = weight.to(logits.dtype)
+        unused = weight == 0
+        logits, target = blanked(logits, unused), blanked(target, unused) if soft else target
+    if soft:
         target = target.to(logits.dtype)
+        logits = possible(logits, target)
     if weight is None:
         return F.cross_entropy(logits, target)
-    weight = weight.to(logits.dtype)
-    unused = (weight == 0).unsqueeze(1)
-    logits = logits.masked_fill(unused, 0)
-    if target.ndim == 2:
-        target = target.masked_fill(unused, 0)
     return (F.cross_entropy(logits, target, reduction="none") * weight).mean()
 
 
@@ -44,6 +53,7 @@ def squared_distance(probs_a: Tensor, probs_b: Tensor) -> Tensor:
 def sharpen(probs: Tensor, temperature: float) -> Tensor:
     """Probabilities to the power 1 / temperature, renormalised: below 1 it favours the largest."""
     check_tensors(probs=probs)
+    check_numbers(temperature=temperature)
     if not temperature > 0:
         raise ValueError(f"temperature must be greater than 0; got {temperature}")
     probs = widened(probs)
@@ -53,19 +63,15 @@ def sharpen(probs: Tensor, temperature: float) -> Tensor:
 
 
 def entropy(logits: Tensor) -> Tensor:
-    """Mean entropy of the rows' predictions."""
-    check_tensors(logits=logits)
-    log_p = widened(logits).log_softmax(dim=-1)
-    return (log_p.exp() * -log_p).sum() / max(len(logits), 1)
+    """Mean entropy of the rows' predictions; a class with logit -inf adds 0."""
+    check_rows(logits=logits)
+    log_p = widened(logits).log_softmax(dim=1)
+    return (log_p.exp() * -log_p.masked_fill(log_p == -torch.inf, 0)).sum() / max(len(logits), 1)
 
 
 def _check(logits: Tensor, target: Tensor, weight: Tensor | None) -> None:
     check_tensors(logits=logits, target=target)
-    if logits.ndim != 2 or not logits.is_floating_point():
-        raise ValueError(
-            "logits must be floating point of shape (N, C); "
-            f"got {logits.dtype} of shape {tuple(logits.shape)}"
-        )
+    check_rows(logits=logits)
     rows = len(logits)
     labels = target.dtype == torch.int64 and target.shape == (rows,)
     soft = target.is_floating_point() and target.shape == logits.shape
@@ -74,5 +80,5 @@ def _check(logits: Tensor, target: Tensor, weight: Tensor | None) -> None:
             f"target must be int64 labels of shape ({rows},) or probabilities of shape "
             f"{tuple(logits.shape)}; got {target.dtype} of shape {tuple(target.shape)}"
         )
-    if weight is not None and weight.shape != (rows,):
-        raise ValueError(f"weight must have shape ({rows},); got {tuple(weight.shape)}")
+    if weight is not None:
+        check_shape("weight", weight, rows)

@@ -4,32 +4,51 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .precision import averaged, check_shape, check_tensors, widened
+from .precision import (
+    averaged,
+    blanked,
+    check_numbers,
+    check_rows,
+    check_shape,
+    check_tensors,
+    widened,
+)
 
 
 def inner_products(rows: Tensor, others: Tensor) -> Tensor:  # (N, d), (K, d) -> (N, K)
     """Of every row with every other one; autocast would round them to three digits."""
     check_tensors(rows=rows, others=others)
+    if rows.ndim != 2 or others.ndim != 2 or rows.shape[1] != others.shape[1]:
+        raise ValueError(
+            "rows and others must have the shapes (N, d) and (K, d); "
+            f"got {tuple(rows.shape)} and {tuple(others.shape)}"
+        )
+    dtype = torch.promote_types(rows.dtype, others.dtype)
     with torch.autocast(rows.device.type, enabled=False):
-        return widened(rows) @ widened(others).T
+        return widened(rows.to(dtype)) @ widened(others.to(dtype)).T
 
 
 def cosine_distance(rows: Tensor, others: Tensor, weight: Tensor | None = None) -> Tensor:
-    """1 - cosine of each pair of rows, weighted, averaged over all rows."""
-    check_tensors(rows=rows, others=others)
+    """1 - cosine of each pair of rows, weighted, averaged over all rows.
+
+    A row of weight 0 adds exactly 0, even where it is not finite.
+    """
+    check_rows(rows=rows, others=others)
     if rows.shape != others.shape:
         raise ValueError(
             f"others must have the shape of rows, {tuple(rows.shape)}; got {tuple(others.shape)}"
         )
     if weight is not None:
         check_shape("weight", weight, len(rows))
+        rows, others = blanked(rows, weight == 0), blanked(others, weight == 0)
     distance = 1 - F.cosine_similarity(widened(rows), widened(others), dim=1)
     return averaged(distance if weight is None else distance * weight)
 
 
 def label_graph(probs: Tensor, cut: float) -> Tensor:  # (N, C) -> (N, N), rows sum to 1
     """How likely two images share a class, 1 with itself; links weaker than `cut` are removed."""
-    check_tensors(probs=probs)
+    check_rows(probs=probs)
+    check_numbers(cut=cut)
     links = inner_products(probs, probs)
     itself = torch.eye(len(probs), dtype=torch.bool, device=probs.device)
     links = links.masked_fill(itself, 1)

@@ -3,37 +3,55 @@
 import torch
 from torch import Tensor
 
-from .precision import averaged, check_tensors, widened
+from .precision import (
+    averaged,
+    check_numbers,
+    check_rows,
+    check_shape,
+    check_tensors,
+    possible,
+    widened,
+)
 
 
 def kullback_leibler(logits: Tensor, probs: Tensor) -> Tensor:
-    """KL(probs, softmax(logits)) of the rows, averaged; a probability of 0 adds 0."""
+    """KL(probs, softmax(logits)) of the rows, averaged.
+
+    A probability of 0 adds 0, even where its logit is -inf.
+    """
     check_tensors(logits=logits, probs=probs)
+    check_rows(logits=logits)
     if logits.shape != probs.shape:
         raise ValueError(
             f"probs must have the shape of logits, {tuple(logits.shape)}; got {tuple(probs.shape)}"
         )
-    log_p, probs = widened(logits).log_softmax(dim=1), widened(probs)
-    return (torch.xlogy(probs, probs) - probs * log_p).sum() / max(len(probs), 1)
+    probs = widened(probs)
+    log_p = possible(widened(logits), probs).log_softmax(dim=1)
+    # 0 log 1 is 0 as well, and its gradient finite, which that of 0 log 0 is not.
+    own = torch.xlogy(probs, probs.masked_fill(probs == 0, 1))
+    return (own - probs * log_p).sum() / max(len(probs), 1)
 
 
 def alpha_divergence(log_p: Tensor, log_r: Tensor, alpha: float) -> Tensor:
     """Of the rows of p from those of r, averaged: (sum p^a r^(1-a) - 1) / (a (a - 1)).
 
     Its limits at 1 and 0 are KL(p, r) and KL(r, p). Above 1 it weighs classes that r overlooks.
+    A class that neither has (-inf in both) adds 0.
     """
     check_tensors(log_p=log_p, log_r=log_r)
     if log_p.shape != log_r.shape:
         raise ValueError(
             f"log_r must have the shape of log_p, {tuple(log_p.shape)}; got {tuple(log_r.shape)}"
         )
+    check_numbers(alpha=alpha)
     log_p, log_r = widened(log_p), widened(log_r)
+    no_p, no_r = log_p == -torch.inf, log_r == -torch.inf
     if alpha == 1:
-        return averaged((log_p.exp() * (log_p - log_r)).sum(dim=-1))
+        return averaged((log_p.exp() * (log_p - log_r).masked_fill(no_p, 0)).sum(dim=-1))
     if alpha == 0:
-        return averaged((log_r.exp() * (log_r - log_p)).sum(dim=-1))
-    overlap = (alpha * log_p + (1 - alpha) * log_r).exp().sum(dim=-1)
-    return averaged((overlap - 1) / (alpha * (alpha - 1)))
+        return averaged((log_r.exp() * (log_r - log_p).masked_fill(no_r, 0)).sum(dim=-1))
+    overlap = (alpha * log_p + (1 - alpha) * log_r).masked_fill(no_p & no_r, -torch.inf)
+    return averaged((overlap.exp().sum(dim=-1) - 1) / (alpha * (alpha - 1)))
 
 
 def power_mean(log_probs: Tensor, order: float) -> Tensor:  # (J, N, C) -> (N, C) log-probabilities
@@ -42,10 +60,15 @@ def power_mean(log_probs: Tensor, order: float) -> Tensor:  # (J, N, C) -> (N, C
     Order 1 is their mean, order 0 their geometric mean, renormalised.
     """
     check_tensors(log_probs=log_probs)
+    check_numbers(order=order)
     log_probs = widened(log_probs)
     if order == 0:
         return log_probs.mean(dim=0).log_softmax(dim=-1)
-    return ((order * log_probs).logsumexp(dim=0) / order).log_softmax(dim=-1)
+    # Replaced before the logarithm, whose gradient is NaN where it is infinite.
+    never = log_probs == -torch.inf
+    never = never.all(dim=0) if order > 0 else never.any(dim=0)
+    mean = (order * log_probs).masked_fill(never, 0).logsumexp(dim=0) / order
+    return mean.masked_fill(never, -torch.inf).log_softmax(dim=-1)
 
 
 def skewed_jensen_shannon(
@@ -56,6 +79,11 @@ def skewed_jensen_shannon(
     0 where both are equal; summed over dimensions.
     """
     check_tensors(mean_a=mean_a, variance_a=variance_a, mean_b=mean_b, variance_b=variance_b)
+    check_shape("variance_a", variance_a, *mean_a.shape)
+    check_shape("mean_b", mean_b, *mean_a.shape)
+    check_shape("variance_b", variance_b, *mean_a.shape)
+    if not isinstance(skew, Tensor) or skew.shape != mean_a.shape:
+        check_numbers(skew=skew)
     a, b = 1 - skew, skew
     variance = 1 / (a / variance_a + b / variance_b)
     mean = variance * (a * mean_a / variance_a + b * mean_b / variance_b)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .precision import check_shape, check_tensors, widened
+from .precision import blanked, check_rows, check_shape, check_tensors, widened
 
 
 def self_adaptive_fairness(
@@ -15,14 +15,16 @@ def self_adaptive_fairness(
     """Minus the cross-entropy of the selected strong views' mean prediction with the running one.
 
     Both means are divided by how often each class is the largest, and renormalised. As published,
-    minimising it makes the cross-entropy large. 0, with gradient 0, where nothing is selected.
+    minimising it makes the cross-entropy large. 0, with gradient 0, where nothing is selected. A
+    row of weight 0 adds exactly 0, even where its logits are not finite.
     """
     check_tensors(strong_logits=strong_logits, weight=weight)
     check_tensors(mean_probs=mean_probs, mean_labels=mean_labels)
+    check_rows(strong_logits=strong_logits)
     check_shape("weight", weight, len(strong_logits))
     for name, mean in (("mean_probs", mean_probs), ("mean_labels", mean_labels)):
         check_shape(name, mean, *strong_logits.shape[1:])
-    probs = widened(strong_logits).softmax(dim=1)
+    probs = blanked(widened(strong_logits), weight == 0).softmax(dim=1)
     selected = weight.to(probs.dtype)
     count = selected.sum()
     labels = torch.zeros_like(mean_labels, dtype=probs.dtype)

@@ -12,16 +12,23 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from .precision import check_tensors, widened
+from .precision import check_numbers, check_tensors, widened
 
 Form = Literal["bce", "ce"]
 Reduction = Literal["active", "paper"]
 
 
 def log1m_softmax(logits: Tensor) -> Tensor:
-    """log(1 - softmax(logits)), finite and exact even where a probability rounds to 1."""
+    """log(1 - softmax(logits)), finite and exact even where a probability rounds to 1.
+
+    -inf only for a class beside which all others have the logit -inf.
+    """
     check_logits("logits", logits)
-    return _log1m(widened(logits).log_softmax(dim=1))
+    log_p = widened(logits).log_softmax(dim=1)
+    # The logarithm of nothing, taken as such, would make the whole row's gradient NaN.
+    lowest = torch.finfo(log_p.dtype).min
+    log1m_p = _log1m(log_p.clamp(min=lowest))
+    return log1m_p.masked_fill(log1m_p <= lowest, -math.inf)
 
 
 def adaptive_k(strong_logits: Tensor, weak_logits: Tensor) -> Tensor:
@@ -48,12 +55,13 @@ def negative_labels(weak_logits: Tensor, k: int | Tensor) -> Tensor:
     check_logits("weak_logits", weak_logits)
     num_classes = weak_logits.shape[1]
     if isinstance(k, Tensor):
-        if k.ndim != 0 or k.is_floating_point():
+        if k.ndim != 0 or k.dtype == torch.bool or k.is_floating_point() or k.is_complex():
             raise ValueError(
                 "k must be an integer, or a 0-d integer tensor; "
                 f"got {k.dtype} of shape {tuple(k.shape)}"
             )
-        place = k.clamp(2, num_classes) - 1
+        # Of narrow integers some cannot count the classes, others cannot be reckoned with.
+        place = k.to(torch.int64).clamp(2, num_classes) - 1
     elif isinstance(k, int | Integral) and 2 <= k <= num_classes:
         place = torch.full((), int(k) - 1, device=weak_logits.device)
     else:
@@ -107,6 +115,7 @@ def entropy_meaning(
     too: that is what pulls the target class up. Entries with p above `ceiling` are left out.
     """
     check_views(strong_logits, weak_logits)
+    check_tensors(selected=selected)
     check_choice("form", form, Form)
     check_choice("reduction", reduction, Reduction)
     none = torch.zeros_like(weak_logits, dtype=torch.bool)
@@ -199,6 +208,7 @@ def _weighted(
     """The weight (U, C) of each entry: constants, which no gradient reaches."""
     entries = entries & pair.usable.unsqueeze(1)
     if ceiling is not None:
+        check_numbers(ceiling=ceiling)
         if not 0 < ceiling <= 1:
             raise ValueError(f"ceiling must be None or in (0, 1]; got {ceiling}")
         entries = entries & (pair.log_p.detach() <= math.log(ceiling))

@@ -1,6 +1,7 @@
 """FullMatch's whole objective as one module, for people with a training loop of their own."""
 
 import math
+from numbers import Integral
 from typing import Literal, NamedTuple
 
 import torch
@@ -17,7 +18,7 @@ from .full import (
     negative_labels,
     prepare,
 )
-from .precision import check_tensors, widened
+from .precision import check_numbers, check_tensors, widened
 
 Variant = Literal["released", "paper"]
 
@@ -52,8 +53,11 @@ class FullMatchLoss(nn.Module):
         variant: Variant = "released",
     ) -> None:
         super().__init__()
+        if not isinstance(num_classes, int | Integral):
+            raise TypeError(f"num_classes must be an integer; got {num_classes!r}")
         if num_classes < 2:
             raise ValueError(f"num_classes must be at least 2; got {num_classes}")
+        check_numbers(threshold=threshold, alpha=alpha, beta=beta)
         if not 0 <= threshold <= 1:
             raise ValueError(f"threshold must be in [0, 1]; got {threshold}")
         for name, value in (("alpha", alpha), ("beta", beta)):
