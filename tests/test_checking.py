@@ -47,6 +47,13 @@ def test_ready(tmp_path: Path, checked: Checked) -> None:
     assert facts["remarks"][0]["files"] == ["unlabeled/bad.jpg"]
 
 
+def test_files_that_training_leaves_out(tmp_path: Path, checked: Checked) -> None:
+    (clean_folder(tmp_path / "own") / "unlabeled/notes.txt").write_text("?")
+    said = checked(str(tmp_path / "own"))
+    assert "! 1 file, no pictures by name (.txt 1): left out\n    unlabeled/notes.txt\n" in said
+    assert "Ready: fullmatch train" in said
+
+
 def test_not_ready(tmp_path: Path, checked: Checked, capsys: pytest.CaptureFixture[str]) -> None:
     save(picture("brick", 0), tmp_path / "own/labeled/brick/0.png")
     with pytest.raises(SystemExit) as stopped:

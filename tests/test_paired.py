@@ -57,6 +57,8 @@ def test_words() -> None:
     said = spoken(found)
     assert "83.3 % (95 % interval 72 to 91; 60 labels, 5 parts in turn, twice)" in said
     assert "labels alone 50.0 %. The unlabeled pictures helped: +33.3 points" in said
+    assert said.endswith(").") and spoken(found | {"anew": False}) == said
+    assert spoken(found | {"anew": True}).startswith(f"{said} The models asked were trained anew")
     none = spoken(found | {"unlabeled": 60})
     assert "There are no unlabeled pictures; learning from the labeled ones as if they were" in none
 

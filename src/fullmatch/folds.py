@@ -59,6 +59,7 @@ class Estimate:
         self.parts = held_out(dataset, self.digests, config.seed)
         steps = shorter(config.training.steps, LEAST)
         # Earlier weights may have learned from the labels that are held out here.
+        self.anew = config.model.start is not None
         afresh = replace(config, baseline=False, model=replace(config.model, start=None))
         self.config = with_steps(afresh, steps)
         self.result: dict[str, Any] = {}
@@ -116,6 +117,7 @@ class Estimate:
             "parts": len(self.parts) // repeats,
             "repeats": repeats,
             "steps": self.config.training.steps,
+            "anew": self.anew,
             "accuracy": accuracy,
             "interval": wilson(accuracy, len(index)),
             "labels_only": {"accuracy": alone, "interval": wilson(alone, len(index))},

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from fullmatch.report.sentences import subject
+from fullmatch.report.sentences import anew, subject
 from fullmatch.results import Z
 
 SURE = 0.05  # chance of so one-sided a result if there were no difference
@@ -60,4 +60,5 @@ def spoken(found: dict[str, Any]) -> str:
         f"{found['labels']} labels, {how}{', twice' if repeats > 1 else ''}), on the labels alone "
         f"{100 * found['labels_only']['accuracy']:.1f} %. {subject(found, 'pictures')} "
         f"{gain['verdict']}: {100 * gain['gain']:+.1f} points (95 % interval {less} to {more})."
+        f"{anew(found)}"
     )

@@ -47,13 +47,21 @@ class Group(NamedTuple):
 
 
 def unsure(
-    run: TrainedRun, names: Sequence[str], count: int, *, opened: Opener = open_file
+    run: TrainedRun,
+    names: Sequence[str],
+    count: int,
+    *,
+    opened: Opener = open_file,
+    unread: list[str] | None = None,
 ) -> list[Suggestion]:
-    """The pictures that a run's model has most to learn from; the least sure one first."""
+    """The pictures that a run's model has most to learn from; the least sure one first.
+
+    `unread` takes up those of the pictures looked at that cannot be read.
+    """
     classifier = run.classifier.to("cuda" if torch.cuda.is_available() else "cpu")
     channels, height, width = classifier.image
     found, shares, features = [], [], []
-    for part, images in read(names, (height, width), channels, run.config.seed, opened):
+    for part, images in read(names, (height, width), channels, run.config.seed, opened, unread):
         probs, points = seen(classifier, torch.from_numpy(images))
         found += part
         shares.append(calibrated(probs, run.temperature or 1.0).cpu())
@@ -96,7 +104,12 @@ def typical(
 
 
 def read(
-    names: Sequence[str], size: tuple[int, int], channels: int, seed: int, opened: Opener
+    names: Sequence[str],
+    size: tuple[int, int],
+    channels: int,
+    seed: int,
+    opened: Opener,
+    unread: list[str] | None = None,
 ) -> Iterator[tuple[list[str], Array]]:
     """Pixels (B, channels, H, W) of some pictures, drawn by the seed; unreadable ones left out."""
 
@@ -110,6 +123,8 @@ def read(
         part = drawn[start : start + BATCH]
         found = list(pictures.in_threads(lambda name: pictures.attempt(decoded, name), part))
         readable = [pixels for pixels in found if pixels is not None]
+        if unread is not None:
+            unread += compress(part, (pixels is None for pixels in found))
         if readable:
             yield list(compress(part, (pixels is not None for pixels in found))), np.stack(readable)
 

@@ -73,6 +73,33 @@ def test_a_benchmark_has_no_files_but_positions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("looked_at", "said"),
+    [
+        (2000, "4 of 6 unlabeled pictures chosen; 2 more cannot be read."),
+        (7, "4 of 6 unlabeled pictures chosen; 5 were looked at; 2 more cannot be read."),
+    ],
+)
+def test_what_cannot_be_read_is_not_counted(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    looked_at: int,
+    said: str,
+) -> None:
+    monkeypatch.setattr("fullmatch.suggestion.LOOKED_AT", looked_at)
+    run, home = copied(pets_run(), tmp_path / "run"), shared_folder() / "pets"
+    shutil.copytree(home, tmp_path / "pets")
+    for name in ("bad 1.png", "bad 2.png"):
+        (tmp_path / "pets" / "unlabeled" / name).write_text("no picture")
+    config = (run / "config.toml").read_text(encoding="utf-8")
+    (run / "config.toml").write_text(
+        config.replace(str(home), str(tmp_path / "pets")), encoding="utf-8"
+    )
+    typed(run, "-n", 4)
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (["-n", "0"], "0 is too few, expected 1 or more"),

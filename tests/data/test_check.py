@@ -175,6 +175,22 @@ def test_counts_what_cannot_be_read(folder: Path) -> None:
     assert found.words.startswith("WARNING, 10%") and check.unlabeled == 36
 
 
+def test_what_is_no_picture_or_lies_elsewhere_is_said(folder: Path) -> None:
+    for name in ("labeled/brick/notes.txt", "unlabeled/a.heic", "unlabeled/Thumbs.db", "list.ods"):
+        (folder / name).write_text("?")
+    save(picture("brick", 8), folder / "unlabled/8.png")
+    save(picture("brick", 9), folder / "labeled/9.png")
+    check = examine(folder)
+    assert check.works and check.unlabeled == 36
+    found = remark(check, "no pictures")
+    assert found.sentence() == "2 files, no pictures by name (.txt 1, .heic 1): left out"
+    assert found.files == ("labeled/brick/notes.txt", "unlabeled/a.heic")
+    assert found.sentence() in data.load(str(folder)).notes  # the very words of training
+    found = remark(check, "outside")
+    assert found.words.startswith("2 pictures in no folder") and found.then == "left out"
+    assert found.files == ("labeled/9.png", "unlabled/8.png")
+
+
 def test_contradicting_lines_of_a_csv(folder: Path) -> None:
     lines = ["path,label", "labeled/brick/0.png,brick", "labeled/grass/0.png,grass"]
     table = folder / "list.csv"

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fullmatch import data
+from fullmatch.data.folders import no_pictures
 from fullmatch.data.survey import survey
 from fullmatch.errors import UserError
 from tests.own_pictures import picture, save
@@ -28,6 +29,22 @@ def test_folders_agree_with_loading(tmp_path: Path, layout: str) -> None:
     assert len(found.labeled) == int((loaded.labels >= 0).sum())
     assert len(found.unlabeled) == int((loaded.labels < 0).sum())
     assert len(found.test) == (len(loaded.test) if loaded.test is not None else 0)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_is_left_out_agrees_with_loading(tmp_path: Path, layout: str) -> None:
+    for seed, name in enumerate(LAYOUTS[layout]):
+        path = save(picture("brick", seed), tmp_path / f"{name}.png")
+        for clutter in ("notes.txt", ".DS_Store", "Thumbs.db"):
+            (path.parent / clutter).write_text("?")
+    (tmp_path / "unlabeled").mkdir(exist_ok=True)
+    (tmp_path / "unlabeled/README").write_text("?")
+    found, loaded = survey(tmp_path), data.load(str(tmp_path))
+    (note,) = [note for note in loaded.notes if "no pictures by name" in note]
+    assert note == f"{no_pictures(found.left_out)}: left out"
+    used = len(loaded.images) + (len(loaded.test) if loaded.test is not None else 0)
+    seen = [name for name in LAYOUTS[layout] if not name.startswith(".")]
+    assert len(found.outside) == len(seen) - used
 
 
 def test_csv_agrees_with_loading(tmp_path: Path) -> None:

@@ -40,6 +40,9 @@ def test_headline_without_test_images(run: Any) -> None:
     honest = {"accuracy": 0.8, "interval": [0.7, 0.9]}
     said = plain(sentences.headline(run("other", test=False, honest=honest)))
     assert "<strong>80.0 %</strong> of labeled images that were held out" in said
+    assert "anew" not in said
+    warm = sentences.headline(run("warm", test=False, honest=honest | {"anew": True}))
+    assert "). The models asked were trained anew: the weights of the earlier run" in warm
 
 
 @pytest.mark.parametrize("verdict", ["helped", "hurt", "made no clear difference"])

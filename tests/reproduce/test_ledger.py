@@ -60,6 +60,23 @@ def test_written_and_read(runs: dict[str, Path], tmp_path: Path) -> None:
     assert ledger.entries() == [entry]
 
 
+def test_the_same_result_of_another_commit(runs: dict[str, Path], tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.add(entry := record(runs["eml"], commit="abc", dirty=True))
+    for again, words in (
+        (record(runs["eml"], commit="abd", dirty=True), "with commit abc instead of abd; if"),
+        (record(runs["eml"]), "commit abc instead of unknown, dirty True instead of unknown; if"),
+        (record(runs["eml"], commit="abc", dirty=True, notes=["new"]), "with other notes; if"),
+    ):
+        with pytest.raises(UserError) as caught:
+            ledger.add(again)
+        assert "eml.json holds the same result already, " in str(caught.value)
+        assert words in str(caught.value) and "remove the file" in str(caught.value)
+    with pytest.raises(UserError, match="holds another result already"):
+        ledger.add(entry | {"commit": "abd", "steps": 9})
+    assert ledger.entries() == [entry]
+
+
 def test_best_top5_belongs_to_the_best_top1() -> None:
     seen = [{"top1": 0.5, "top5": 0.7}, {"top1": 0.6, "top5": 0.65}, {"top1": 0.55, "top5": 0.9}]
     records = [{"step": 1, "evaluation": {"teacher": each}} for each in seen]

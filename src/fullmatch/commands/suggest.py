@@ -69,7 +69,8 @@ def suggest(
         raise UserError(f"{data}, which {run} was trained on, is gone; put it back, or go there")
     if not names:
         raise UserError(f"{data} has no unlabeled pictures; there is nothing to suggest")
-    found = unsure(trained, names, number, opened=opened)
+    unread: list[str] = []
+    found = unsure(trained, names, number, opened=opened, unread=unread)
     if not found:
         raise UserError(f"none of the unlabeled pictures of {data} can be read; check the files")
 
@@ -88,8 +89,10 @@ def suggest(
             (folder / name).write_text(text, encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror}; use --out") from None
-    looked = f"; {LOOKED_AT:,} were looked at" if len(names) > LOOKED_AT else ""
-    print(f"{len(found)} of {len(names):,} unlabeled pictures chosen{looked}.")
+    looked = f"; {LOOKED_AT - len(unread):,} were looked at" if len(names) > LOOKED_AT else ""
+    broken = f"; {len(unread):,} more cannot be read" if unread else ""
+    total = len(names) - len(unread)
+    print(f"{len(found)} of {total:,} unlabeled pictures chosen{looked}{broken}.")
     print(f"Written to {folder}: {', '.join(texts)}")
     if not indices:
         words = shlex.join(["fullmatch", "label", str(data), "--run", str(run)])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fullmatch.data.dataset import Source, class_order
+from fullmatch.data.folders import no_pictures
 from fullmatch.data.listing import SIDES
 from fullmatch.data.looks import Looks, Told, quietly, read_files, read_source
 from fullmatch.data.remarks import (
@@ -55,19 +56,23 @@ def examine(path: Path, told: Told = quietly) -> Check:
     items = list(found.items())
     looks = read_files([file for file, _, _ in items], told)
     home = path if path.is_dir() else path.parent
-    pictures = [
-        Picture(str(Path(file).relative_to(home)) if _below(file, home) else file, part, label)
-        for file, part, label in items
-    ]
-    blocking = [
+    pictures = [Picture(_short(file, home), part, label) for file, part, label in items]
+    remarks = [
         Remark("empty class", f"no picture in the class {name!r}", REFUSES, blocks=True)
         for name in found.empty
     ]
     if found.disputed:
         verb = "contradicts" if len(found.disputed) == 1 else "contradict"
         words = f"{many(found.disputed, 'line')} of {path.name} {verb} earlier ones"
-        blocking.append(Remark("contradiction", words, REFUSES, tuple(found.disputed), True))
-    return _checked(path.resolve().name, pictures, looks, blocking)
+        remarks.append(Remark("contradiction", words, REFUSES, tuple(found.disputed), True))
+    if found.outside:
+        words = f"{many(found.outside, 'picture')} in no folder of a class, nor in unlabeled"
+        files = tuple(_short(file, home) for file in found.outside)
+        remarks.append(Remark("outside", words, "left out", files))
+    if found.left_out:
+        files = tuple(_short(file, home) for file in found.left_out)
+        remarks.append(Remark("no pictures", no_pictures(found.left_out), "left out", files))
+    return _checked(path.resolve().name, pictures, looks, remarks)
 
 
 def examine_source(source: Source, told: Told = quietly) -> Check:
@@ -83,14 +88,14 @@ def examine_source(source: Source, told: Told = quietly) -> Check:
     return _checked(source.name, pictures, read_source(source, told), [])
 
 
-def _checked(name: str, pictures: list[Picture], looks: Looks, blocking: Sequence[Remark]) -> Check:
+def _checked(name: str, pictures: list[Picture], looks: Looks, before: Sequence[Remark]) -> Check:
     readable = [p for p, ok in zip(pictures, looks.readable, strict=True) if ok]
     broken = [p for p, ok in zip(pictures, looks.readable, strict=True) if not ok]
     classes = Counter(p.label for p in readable if p.part == "labeled")
     test = Counter(p.label for p in readable if p.part == "test")
     unlabeled = sum(p.part == "unlabeled" for p in readable)
     remarks = [
-        *blocking,
+        *before,
         *unreadable_remarks(pictures, broken),
         *label_remarks(classes, test, unlabeled),
     ]
@@ -113,5 +118,6 @@ def _checked(name: str, pictures: list[Picture], looks: Looks, blocking: Sequenc
     )
 
 
-def _below(file: str, home: Path) -> bool:
-    return Path(file).is_relative_to(home)
+def _short(file: str, home: Path) -> str:
+    """A file's name as seen from the pictures' folder, or all of it where it lies elsewhere."""
+    return str(Path(file).relative_to(home)) if Path(file).is_relative_to(home) else file

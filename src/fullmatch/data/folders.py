@@ -3,7 +3,7 @@
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fullmatch.data.dataset import Source, class_order
@@ -35,7 +35,7 @@ def from_folder(folder: Path, *, size: int | None = None) -> Source:
     beside = [*parts.items(), *members.items()]
     heaps = dict.fromkeys(path for name, path in beside if name.casefold() in UNLABELED)
 
-    left_out = Counter[str]()
+    left_out: dict[str, str] = {}
     listing = Listing(
         labeled=_by_class(classes, left_out),
         unlabeled=[path for heap in heaps for path in picture_files(heap, left_out)],
@@ -61,15 +61,12 @@ def from_folder(folder: Path, *, size: int | None = None) -> Source:
                 f"{many(loose, 'picture')} directly in {place} without a class: left out"
             )
     if left_out:
-        kinds = ", ".join(f"{kind} ({count})" for kind, count in left_out.most_common(5))
-        listing.notes.append(
-            f"{many(left_out.total(), 'file')} left out, no pictures by name: {kinds}"
-        )
+        listing.notes.append(f"{no_pictures(left_out)}: left out")
     return listing.source(folder.resolve().name or "pictures", size)
 
 
-def picture_files(folder: Path, left_out: Counter[str] | None = None) -> list[str]:
-    """Every picture below the folder, sorted; what is passed over is counted by its extension."""
+def picture_files(folder: Path, left_out: dict[str, str] | None = None) -> list[str]:
+    """Every picture below the folder, sorted; what is passed over is kept with its extension."""
     found: list[str] = []
     # Links may lead back up: each real folder is entered once, and none that holds this one.
     seen = {str(above) for above in folder.resolve().parents}
@@ -93,9 +90,16 @@ def picture_files(folder: Path, left_out: Counter[str] | None = None) -> list[st
                 found.append(entry.path)
                 continue
             if left_out is not None and not _is_hidden(entry.name):
-                left_out[kind] += 1
+                left_out[entry.path] = kind
         places += reversed(below)
     return found
+
+
+def no_pictures(left_out: Mapping[str, str]) -> str:
+    """How many files were passed over, and of which kinds."""
+    kinds = Counter(left_out.values()).most_common(5)
+    named = ", ".join(f"{kind} {count}" for kind, count in kinds)
+    return f"{many(left_out, 'file')}, no pictures by name ({named})"
 
 
 def _entries(place: str) -> list[os.DirEntry[str]]:
@@ -114,7 +118,7 @@ def _holds(question: Callable[[], bool]) -> bool:
         return False
 
 
-def _by_class(folders: dict[str, Path], left_out: Counter[str]) -> list[tuple[str, str]]:
+def _by_class(folders: dict[str, Path], left_out: dict[str, str]) -> list[tuple[str, str]]:
     return [
         (path, name)
         for name in class_order(folders)

@@ -18,6 +18,8 @@ class Survey(Listing):
 
     empty: list[str] = field(default_factory=list)  # classes without a picture
     disputed: list[str] = field(default_factory=list)  # paths that a CSV lists in two ways
+    left_out: dict[str, str] = field(default_factory=dict)  # files that are no pictures: their kind
+    outside: list[str] = field(default_factory=list)  # pictures where training does not look
 
     def items(self) -> Iterator[tuple[str, str, str]]:
         """Path, part and label ('' where there is none) of every picture."""
@@ -44,22 +46,36 @@ def _of_folder(folder: Path) -> Survey:
     # Without a folder of labeled pictures, `test` may be a class: the test part has folders.
     tested = [name for name in tops if name.casefold() == "test"]
     test = next((name for name in tested if home or _folders(folder / name)), None)
-    for path in picture_files(folder):
+
+    def placed(path: str) -> tuple[str, str] | None:
+        """Part and label by the folders that a file lies in; None where training does not look."""
         top, *below = Path(path).relative_to(folder).parts
         if not below:
-            continue
+            return None
         if top.casefold() in UNLABELED:
-            found.unlabeled.append(path)
-        elif top == test:
-            if len(below) > 1:
-                found.test.append((path, _name(below[0])))
-        elif home is None:
-            found.labeled.append((path, _name(top)))
-        elif top == home and len(below) > 1:
-            if below[0].casefold() in UNLABELED:
+            return "unlabeled", ""
+        if home is None and top != test:
+            return "labeled", _name(top)
+        if top not in (home, test) or len(below) < 2:
+            return None
+        if top == test:
+            return "test", _name(below[0])
+        if below[0].casefold() in UNLABELED:
+            return "unlabeled", ""
+        return "labeled", _name(below[0])
+
+    others: dict[str, str] = {}
+    for path in picture_files(folder, others):
+        match placed(path):
+            case "labeled", label:
+                found.labeled.append((path, label))
+            case "unlabeled", _:
                 found.unlabeled.append(path)
-            else:
-                found.labeled.append((path, _name(below[0])))
+            case "test", label:
+                found.test.append((path, label))
+            case _:
+                found.outside.append(path)
+    found.left_out = {path: kind for path, kind in others.items() if placed(path)}
     held = {label for _, label in found.labeled}
     special = UNLABELED if home else UNLABELED | {(test or "").casefold()}
     classes = [name for name in _folders(place) if name.casefold() not in special]

@@ -46,8 +46,18 @@ def estimate(honest: dict[str, Any] | None) -> Markup:
         "p",
         tag("strong", percent(honest["accuracy"])),
         " of labeled images that were held out are classified right "
-        f"(95{PERCENT} interval {interval(honest.get('interval'))}).",
+        f"(95{PERCENT} interval {interval(honest.get('interval'))}).{anew(honest)}",
         class_="answer",
+    )
+
+
+def anew(honest: dict[str, Any]) -> str:
+    """That an estimate of a run with earlier weights is made without them; else nothing."""
+    if not honest.get("anew"):
+        return ""
+    return (
+        " The models asked were trained anew: the weights of the earlier run, from which this one "
+        "started, may have learned from the labels held out."
     )
 
 

@@ -28,6 +28,7 @@ NEEDED = (
 )
 RESULT = {"config", "split", "steps", "seconds", "device", "versions", "notes", "classes"}
 SETTINGS = ("data", "algorithm", "model", "seed")
+SAID = ("commit", "dirty", "code", "date", "notes")  # about a result, and no part of it
 
 Curve = list[list[float]]  # [steps, values]
 
@@ -145,10 +146,8 @@ class Ledger:
     def add(self, entry: dict[str, Any]) -> Path:
         """Write an entry; another result of the same name is never overwritten."""
         path = self.path(entry["name"])
-        if path.exists() and read(path) != entry:
-            raise UserError(
-                f"{path} holds another result already; rename the run folder, or remove the file"
-            )
+        if path.exists() and (old := read(path)) != entry:
+            raise taken(path, old, entry)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             aside = path.with_name(f".{path.name}.{os.getpid()}")
@@ -165,6 +164,29 @@ class Ledger:
         if self.folder.is_file():
             raise UserError(f"{self.folder} is a file; the ledger is a folder of results")
         return [read(path) for path in sorted(self.folder.glob("*.json"))]
+
+
+def taken(path: Path, old: dict[str, Any], new: dict[str, Any]) -> UserError:
+    """Why an entry is not overwritten: by another result, or by other words about the same."""
+    differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    if not set(differing) <= set(SAID):
+        return UserError(
+            f"{path} holds another result already; rename the run folder, or remove the file"
+        )
+
+    def known(value: Any) -> Any:
+        return "unknown" if value is None else value
+
+    words = [
+        f"{name} {known(old.get(name))} instead of {known(new.get(name))}"
+        for name in differing
+        if name != "notes"
+    ]
+    words += ["other notes"] if "notes" in differing else []
+    return UserError(
+        f"{path} holds the same result already, with {', '.join(words)}; "
+        "if the new is right, remove the file and record again"
+    )
 
 
 def read(path: Path) -> dict[str, Any]:

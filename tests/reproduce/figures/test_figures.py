@@ -53,6 +53,16 @@ def test_more_than_curves_needs_the_run(name: str, ledger: Ledger, tmp_path: Pat
         drawn(name, [ledger.folder / "fullmatch.json"], tmp_path)
 
 
+@pytest.mark.parametrize("stem", ["../x", "deep/x", "/nowhere/x", "x/", "."])
+def test_a_stem_names_no_folder(stem: str, ledger: Ledger, tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UserError, match=f"--stem {stem} is no plain name of a file; .*--out"):
+        drawn("accuracy", [ledger.folder / "eml.json"], tmp_path / "out", stem=stem)
+    assert sorted(tmp_path.rglob("*")) == before
+    paths = drawn("accuracy", [ledger.folder / "eml.json"], tmp_path / "out", stem="x.y")
+    assert [path.name for path in paths] == ["x.y.svg", "x.y.png"]
+
+
 def test_names_and_numbers() -> None:
     assert [find(name) for name in ("1a", "1b", "2", "fig4", "tsne")] == [
         *("pseudo-labels", "negatives", "ambiguous", "entropy", "tsne")

@@ -61,6 +61,8 @@ def drawn(
     known = find(name)
     if not runs:
         raise UserError(f"the figure {known!r} needs runs: name one or more run folders")
+    if stem is not None and Path(stem).name != stem:
+        raise UserError(f"--stem {stem} is no plain name of a file; name its folder with --out")
     if len(runs) > len(COLORS):
         raise UserError(f"a figure shows {len(COLORS)} runs at most, not {len(runs)}; name fewer")
     with styled():
