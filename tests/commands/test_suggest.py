@@ -76,7 +76,7 @@ def test_a_benchmark_has_no_files_but_positions(tmp_path: Path) -> None:
     ("looked_at", "said"),
     [
         (2000, "4 of 6 unlabeled pictures chosen; 2 more cannot be read."),
-        (7, "4 of 6 unlabeled pictures chosen; 5 were looked at; 2 more cannot be read."),
+        (7, "4 of 8 unlabeled pictures chosen; 7 were looked at, of which 2 cannot be read."),
     ],
 )
 def test_what_cannot_be_read_is_not_counted(

@@ -191,6 +191,12 @@ def test_what_is_no_picture_or_lies_elsewhere_is_said(folder: Path) -> None:
     assert found.files == ("labeled/9.png", "unlabled/8.png")
 
 
+def test_a_damaged_orientation_is_no_damaged_picture(folder: Path) -> None:
+    picture("brick", 5).save(folder / "labeled/brick/odd.jpg", exif=b"Exif\0\0garbage!!")
+    assert examine(folder).works
+    assert len(data.load(str(folder)).images) == len(data.load(str(folder)).labels)
+
+
 def test_contradicting_lines_of_a_csv(folder: Path) -> None:
     lines = ["path,label", "labeled/brick/0.png,brick", "labeled/grass/0.png,grass"]
     table = folder / "list.csv"

@@ -47,6 +47,78 @@ def test_what_is_left_out_agrees_with_loading(tmp_path: Path, layout: str) -> No
     assert len(found.outside) == len(seen) - used
 
 
+LINKS = {  # from, to
+    "a class kept elsewhere": ("labeled/c", "../all/c"),
+    "all are unlabeled too": ("unlabeled", "labeled"),
+    "a class among the unlabeled": ("heap/again", "../labeled/a"),
+    "everything": ("unlabeled", "."),
+}
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_links_lead_where_loading_goes(tmp_path: Path, link: str) -> None:
+    for seed, name in enumerate(("labeled/a/1", "labeled/b/2", "all/c/3", "heap/4")):
+        save(picture("brick", seed), tmp_path / f"{name}.png")
+    (tmp_path / LINKS[link][0]).symlink_to(LINKS[link][1])
+    if link == "a class among the unlabeled":
+        (tmp_path / "heap").rename(tmp_path / "unlabeled")
+    found, loaded = survey(tmp_path), data.load(str(tmp_path))
+    assert len(found.labeled) == int((loaded.labels >= 0).sum())
+    assert len(found.unlabeled) == int((loaded.labels < 0).sum())
+    assert sorted({label for _, label in found.labeled}) == sorted(loaded.classes)
+    assert not found.empty
+    used = {Path(path).resolve() for path, _, _ in found.items()}
+    assert not used & {Path(path).resolve() for path in found.outside}
+
+
+def test_one_name_in_two_spellings(tmp_path: Path) -> None:
+    for seed, name in enumerate(("Caf\u00e9", "Cafe\u0301", "tea")):
+        save(picture("brick", seed), tmp_path / "labeled" / name / "1.png")
+    if len(list((tmp_path / "labeled").iterdir())) == 3:  # else the file system made them one
+        for look in (survey, lambda path: data.load(str(path))):
+            with pytest.raises(UserError, match="two folders called"):
+                look(tmp_path)
+
+
+def test_a_picture_beside_the_parts_is_told_by_both(tmp_path: Path) -> None:
+    for seed, name in enumerate(("labeled/a/1", "labeled/b/2", "3")):
+        save(picture("brick", seed), tmp_path / f"{name}.png")
+    assert survey(tmp_path).outside == [str(tmp_path / "3.png")]
+    assert any("1 picture directly in" in note for note in data.load(str(tmp_path)).notes)
+
+
+def test_the_test_part_is_the_one_with_folders(tmp_path: Path) -> None:
+    for seed, name in enumerate(("a/1", "b/2", "Test/3", "test/a/4")):
+        save(picture("brick", seed), tmp_path / f"{name}.png")
+    found, loaded = survey(tmp_path), data.load(str(tmp_path))
+    assert len(found.test) == 1 and loaded.test is not None and len(loaded.test) == 1
+    assert sorted(loaded.classes) == ["Test", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [("2.png,a,val", "split is 'val'"), (",a,", "no path"), ("2.png,,test", "a test picture")],
+)
+def test_a_row_that_makes_no_sense_is_refused_by_both(tmp_path: Path, row: str, words: str) -> None:
+    for seed in range(3):
+        save(picture("brick", seed), tmp_path / f"{seed}.png")
+    table = tmp_path / "list.csv"
+    table.write_text(f"path,label,split\n0.png,a,\n1.png,b,\n{row}\n")
+    for look in (survey, lambda path: data.load(str(path))):
+        with pytest.raises(UserError, match=f"line 4: {words}"):
+            look(table)
+
+
+def test_a_picture_listed_with_and_without_its_label_has_it(tmp_path: Path) -> None:
+    for seed in range(3):
+        save(picture("brick", seed), tmp_path / f"{seed}.png")
+    table = tmp_path / "list.csv"
+    table.write_text("path,label\n0.png,\n0.png,a\n1.png,b\n1.png,\n2.png,\n")
+    found, loaded = survey(table), data.load(str(table))
+    assert [label for _, label in found.labeled] == ["a", "b"] and not found.disputed
+    assert len(found.unlabeled) == int((loaded.labels < 0).sum()) == 1
+
+
 def test_csv_agrees_with_loading(tmp_path: Path) -> None:
     for seed in range(5):
         save(picture("brick", seed), tmp_path / f"{seed}.png")

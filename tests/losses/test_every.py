@@ -242,6 +242,24 @@ def test_a_mistaken_argument_is_named(call: Callable[[], Tensor], message: str) 
         call()
 
 
+def test_a_row_of_weight_zero_may_be_unlabeled() -> None:
+    logits, labels = torch.randn(3, 4), torch.tensor([1, -1, 3])
+    weight = torch.tensor([1.0, 0.0, 2.0])
+    known = losses.cross_entropy(logits[::2], labels[::2], weight[::2])
+    torch.testing.assert_close(3 * losses.cross_entropy(logits, labels, weight), 2 * known)
+
+
+def test_a_number_that_decides_is_no_tensor() -> None:
+    probs, half = torch.full((2, 4), 0.25), torch.tensor(0.5)
+    for call in (
+        lambda: losses.sharpen(probs, half),  # type: ignore[arg-type]
+        lambda: losses.alpha_divergence(probs.log(), probs.log(), half),  # type: ignore[arg-type]
+        lambda: losses.adaptive_negative(probs, probs, 2, ceiling=half),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(TypeError, match="must be a number of Python; got a tensor"):
+            call()
+
+
 def test_a_number_may_change_from_call_to_call_of_compiled_code() -> None:
     def every(x: Tensor, p: Tensor, number: float) -> Tensor:
         log_p = x.log_softmax(dim=1)

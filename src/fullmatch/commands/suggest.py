@@ -89,10 +89,13 @@ def suggest(
             (folder / name).write_text(text, encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror}; use --out") from None
-    looked = f"; {LOOKED_AT - len(unread):,} were looked at" if len(names) > LOOKED_AT else ""
-    broken = f"; {len(unread):,} more cannot be read" if unread else ""
-    total = len(names) - len(unread)
-    print(f"{len(found)} of {total:,} unlabeled pictures chosen{looked}{broken}.")
+    if len(names) > LOOKED_AT:
+        total, looked = len(names), f"; {LOOKED_AT:,} were looked at"
+        looked += f", of which {len(unread):,} cannot be read" if unread else ""
+    else:
+        total = len(names) - len(unread)
+        looked = f"; {len(unread):,} more cannot be read" if unread else ""
+    print(f"{len(found)} of {total:,} unlabeled pictures chosen{looked}.")
     print(f"Written to {folder}: {', '.join(texts)}")
     if not indices:
         words = shlex.join(["fullmatch", "label", str(data), "--run", str(run)])

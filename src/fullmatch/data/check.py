@@ -64,7 +64,8 @@ def examine(path: Path, told: Told = quietly) -> Check:
     if found.disputed:
         verb = "contradicts" if len(found.disputed) == 1 else "contradict"
         words = f"{many(found.disputed, 'line')} of {path.name} {verb} earlier ones"
-        remarks.append(Remark("contradiction", words, REFUSES, tuple(found.disputed), True))
+        files = tuple(file for file, _ in found.disputed)
+        remarks.append(Remark("contradiction", words, REFUSES, files, True))
     if found.outside:
         words = f"{many(found.outside, 'picture')} in no folder of a class, nor in unlabeled"
         files = tuple(_short(file, home) for file in found.outside)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fullmatch.data.dataset import Source, class_order
-from fullmatch.data.listing import Listing
+from fullmatch.data.listing import Survey
 from fullmatch.data.pictures import EXTENSIONS
 from fullmatch.errors import UserError, many
 
@@ -21,11 +21,24 @@ def from_folder(folder: Path, *, size: int | None = None) -> Source:
 
     Class folders may also lie directly in the folder, with one called `unlabeled` beside them.
     """
+    found = survey_folder(folder)
+    if found.empty:
+        raise UserError(
+            f"no picture in {', '.join(found.empty.values())}; give every class "
+            "at least one labeled picture, or remove the folder"
+        )
+    if found.left_out:
+        found.notes.append(f"{no_pictures(found.left_out)}: left out")
+    return found.source(folder.resolve().name or "pictures", size)
+
+
+def survey_folder(folder: Path) -> Survey:
+    """The pictures of a folder by what their places say of them, and what lies elsewhere."""
     parts = _subfolders(folder)
     home = next((parts[name] for name in parts if name.casefold() in LABELED), folder)
-    test = next((parts[name] for name in parts if name.casefold() == "test"), None)
-    if home == folder and test is not None and not _subfolders(test):
-        test = None  # a class that happens to be called so: the test part is a folder of folders
+    tests = [parts[name] for name in parts if name.casefold() == "test"]
+    # Without a folder of labeled pictures, `test` may be a class: the test part has folders.
+    test = next((path for path in tests if home != folder or _subfolders(path)), None)
     members = _subfolders(home)
     classes = {
         name: path
@@ -36,33 +49,32 @@ def from_folder(folder: Path, *, size: int | None = None) -> Source:
     heaps = dict.fromkeys(path for name, path in beside if name.casefold() in UNLABELED)
 
     left_out: dict[str, str] = {}
-    listing = Listing(
+    found = Survey(
         labeled=_by_class(classes, left_out),
         unlabeled=[path for heap in heaps for path in picture_files(heap, left_out)],
         test=_by_class(_subfolders(test), left_out) if test else [],
+        left_out=left_out,
     )
-    if not listing.labeled and not listing.unlabeled:
+    if not found.labeled and not found.unlabeled:
         raise nothing_in(folder)
-    held = {label for _, label in listing.labeled}
-    if empty := [name for name in class_order(classes) if name not in held]:
-        raise UserError(
-            f"no picture in {', '.join(str(classes[name]) for name in empty)}; give every class "
-            "at least one labeled picture, or remove the folder"
-        )
+    held = {label for _, label in found.labeled}
+    found.empty = {name: str(classes[name]) for name in class_order(classes) if name not in held}
     known = {home, test, *heaps}
-    if home != folder and (strange := [path.name for path in parts.values() if path not in known]):
-        listing.notes.append(
-            "left out, being none of labeled, unlabeled, test: " + ", ".join(sorted(strange))
-        )
-    for place in (home, test):
+    if home != folder and (strange := [path for path in parts.values() if path not in known]):
+        names = ", ".join(sorted(path.name for path in strange))
+        found.notes.append(f"left out, being none of labeled, unlabeled, test: {names}")
+        found.outside += [path for place in strange for path in picture_files(place)]
+    for place in dict.fromkeys((folder, home, test)):
         files = [path for path in place.iterdir() if path.is_file()] if place else []
-        if loose := sum(_is_picture(path.name) for path in files):
-            listing.notes.append(
+        if loose := sorted(str(path) for path in files if _is_picture(path.name)):
+            found.notes.append(
                 f"{many(loose, 'picture')} directly in {place} without a class: left out"
             )
-    if left_out:
-        listing.notes.append(f"{no_pictures(left_out)}: left out")
-    return listing.source(folder.resolve().name or "pictures", size)
+            found.outside += loose
+    if found.outside:  # but links may lead there
+        used = {os.path.realpath(path) for path, _, _ in found.items()}
+        found.outside = sorted(path for path in found.outside if os.path.realpath(path) not in used)
+    return found
 
 
 def picture_files(folder: Path, left_out: dict[str, str] | None = None) -> list[str]:
@@ -131,8 +143,17 @@ def _subfolders(folder: Path) -> dict[str, Path]:
         paths = [path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name)]
     except OSError as error:
         raise _closed(error) from None
-    # Composed Unicode, since the same name is stored decomposed by some file systems.
-    return {unicodedata.normalize("NFC", path.name): path for path in sorted(paths)}
+    found: dict[str, Path] = {}
+    for path in sorted(paths):
+        # Composed Unicode, since the same name is stored decomposed by some file systems.
+        name = unicodedata.normalize("NFC", path.name)
+        if name in found:
+            raise UserError(
+                f"{folder} has two folders called {name!r}, written with different characters; "
+                "put their pictures into one"
+            )
+        found[name] = path
+    return found
 
 
 def nothing_in(folder: Path) -> UserError:

@@ -1,7 +1,7 @@
 """A list of the user's picture files: each tried once, then brought to one size."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 
@@ -88,6 +88,22 @@ class Listing:
         loud = f"WARNING, {share:.0%} of them: " if share > LOUD else ""
         left_out = many(bad, f"unreadable {kind} picture")
         self.notes.append(f"{loud}{left_out} left out: {_some(bad)}")
+
+
+@dataclass
+class Survey(Listing):
+    """A listing that keeps what training would refuse or leave out, so that it can be told."""
+
+    empty: dict[str, str] = field(default_factory=dict)  # classes without a picture: their folders
+    disputed: list[tuple[str, str]] = field(default_factory=list)  # files told of in two ways: how
+    left_out: dict[str, str] = field(default_factory=dict)  # files that are no pictures: their kind
+    outside: list[str] = field(default_factory=list)  # pictures where nobody looks for them
+
+    def items(self) -> Iterator[tuple[str, str, str]]:
+        """Path, part and label ('' where there is none) of every picture."""
+        yield from ((path, "labeled", label) for path, label in self.labeled)
+        yield from ((path, "unlabeled", "") for path in self.unlabeled)
+        yield from ((path, "test", label) for path, label in self.test)
 
 
 def _form(paths: Sequence[str]) -> tuple[int, int]:

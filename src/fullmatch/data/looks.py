@@ -103,17 +103,20 @@ def _of_file(path: str) -> Look:
 
 
 def _of_image(image: Image.Image) -> Look:
-    upright = ImageOps.exif_transpose(image)
+    # In place, as training does it: a copy takes a damaged orientation amiss.
+    ImageOps.exif_transpose(image, in_place=True)
     grey = image.mode in ("1", "L", "LA", "F") or image.mode.startswith("I")
-    small = pictures.fit(upright, (SIDE, SIDE), 3)
+    described = f"{image.mode}{image.size}{image.getpalette()}".encode()
+    digest = hashlib.blake2b(described + image.tobytes(), digest_size=16).digest()
+    size = image.size
+    small = pictures.fit(image, (SIDE, SIDE), 3)
     picture = Image.fromarray(small.transpose(1, 2, 0))
-    described = f"{upright.mode}{upright.size}{upright.getpalette()}".encode()
     return Look(
-        hashlib.blake2b(described + upright.tobytes(), digest_size=16).digest(),
+        digest,
         perceptual_hash(picture),
         miniature(picture),
         look(small),
-        upright.size,
+        size,
         grey,
     )
 

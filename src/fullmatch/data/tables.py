@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from fullmatch.data.dataset import Source
-from fullmatch.data.listing import Listing
+from fullmatch.data.listing import Survey
 from fullmatch.errors import UserError
 
 UNLABELED = frozenset(("", "-1", "-1.0", "nan"))
@@ -17,7 +17,16 @@ def from_csv(path: Path, *, size: int | None = None) -> Source:
 
     Paths are relative to the CSV file. A third column, `split`, marks rows of the test by `test`.
     """
+    found = survey_csv(path)
+    for _, dispute in found.disputed:
+        raise UserError(dispute)
+    return found.source(path.stem, size)
+
+
+def survey_csv(path: Path) -> Survey:
+    """The pictures of a table by what its rows say of them, and rows that contradict others."""
     entries: dict[str, tuple[str, bool]] = {}  # label and whether it is for the test
+    disputed: list[tuple[str, str]] = []
     for line, name, label, part in rows(path):
         if not name:
             raise UserError(f"{path}, line {line}: no path; give one or remove the line")
@@ -27,21 +36,22 @@ def from_csv(path: Path, *, size: int | None = None) -> Source:
             raise UserError(f"{path}, line {line}: a test picture needs a label")
         file = located(path.parent, name)
         entry = (label, part == "test")
-        before = entries.get(file, entry)
+        before = entries.setdefault(file, entry)
+        where = f"{path}, line {line}: {name}"
         if before[1] != entry[1]:
-            raise UserError(f"{path}, line {line}: {name} is both in the test and in the training")
-        if before[0] and label and before[0] != label:
-            raise UserError(
-                f"{path}, line {line}: {name} is labeled {before[0]!r} and {label!r}; keep one"
-            )
-        entries[file] = (before[0] or label, entry[1])
+            disputed.append((file, f"{where} is both in the test and in the training"))
+        elif before[0] and label and before[0] != label:
+            disputed.append((file, f"{where} is labeled {before[0]!r} and {label!r}; keep one"))
+        else:
+            entries[file] = (before[0] or label, entry[1])
     if not entries:
         raise no_rows(path)
-    return Listing(
+    return Survey(
         labeled=[(file, label) for file, (label, test) in entries.items() if label and not test],
         unlabeled=[file for file, (label, _) in entries.items() if not label],
         test=[(file, label) for file, (label, test) in entries.items() if test],
-    ).source(path.stem, size)
+        disputed=disputed,
+    )
 
 
 def no_rows(path: Path) -> UserError:

@@ -8,7 +8,8 @@ from pathlib import Path
 from fullmatch.contact_sheet import reference
 from fullmatch.data.dataset import class_order
 from fullmatch.data.folders import picture_files
-from fullmatch.data.survey import Survey, survey
+from fullmatch.data.listing import Survey
+from fullmatch.data.survey import survey
 from fullmatch.data.tables import UNLABELED, located, rows
 from fullmatch.errors import UserError
 

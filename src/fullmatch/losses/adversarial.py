@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .consistency import cross_entropy
-from .precision import check_numbers, check_rows, check_tensors
+from .precision import check_rows, check_scalars, check_tensors
 
 
 def unit(rows: Tensor) -> Tensor:
@@ -48,7 +48,9 @@ def adversarial_perturbation(
         raise TypeError(f"predict must be a function from images to logits; got {predict!r}")
     if not isinstance(iterations, int | Integral):
         raise TypeError(f"iterations must be an integer; got {iterations!r}")
-    check_numbers(xi=xi, epsilon=epsilon)
+    if iterations < 0:
+        raise ValueError(f"iterations must be 0 or more; got {iterations}")
+    check_scalars(xi=xi, epsilon=epsilon)
 
     def divergence(perturbation: Tensor) -> Tensor:
         return cross_entropy(predict(images + perturbation), probs)

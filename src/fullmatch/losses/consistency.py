@@ -19,8 +19,9 @@ def cross_entropy(logits: Tensor, target: Tensor, weight: Tensor | None = None) 
     """Weighted cross-entropy, averaged over all rows, those of weight 0 included.
 
     `target` holds labels (N,) int64 or probabilities (N, C). A row of weight 0 adds exactly 0 to
-    the value and to every gradient, even where its logits or its target are not finite. A class
-    of probability 0 adds 0, even where its logit is -inf. An empty batch gives 0.
+    the value and to every gradient, even where its logits or its target are not finite, or its
+    label is -1. A class of probability 0 adds 0, even where its logit is -inf. An empty batch
+    gives 0.
     """
     _check(logits, target, weight)
     logits = widened(logits)
@@ -30,7 +31,8 @@ def cross_entropy(logits: Tensor, target: Tensor, weight: Tensor | None = None) 
     if weight is not None:
         weight = weight.to(logits.dtype)
         unused = weight == 0
-        logits, target = blanked(logits, unused), blanked(target, unused) if soft else target
+        logits = blanked(logits, unused)
+        target = blanked(target, unused) if soft else target.masked_fill(unused, 0)
     if soft:
         target = target.to(logits.dtype)
         logits = possible(logits, target)

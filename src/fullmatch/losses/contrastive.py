@@ -7,8 +7,8 @@ from torch.nn import functional as F
 from .precision import (
     averaged,
     blanked,
-    check_numbers,
     check_rows,
+    check_scalars,
     check_shape,
     check_tensors,
     widened,
@@ -48,7 +48,7 @@ def cosine_distance(rows: Tensor, others: Tensor, weight: Tensor | None = None) 
 def label_graph(probs: Tensor, cut: float) -> Tensor:  # (N, C) -> (N, N), rows sum to 1
     """How likely two images share a class, 1 with itself; links weaker than `cut` are removed."""
     check_rows(probs=probs)
-    check_numbers(cut=cut)
+    check_scalars(cut=cut)
     links = inner_products(probs, probs)
     itself = torch.eye(len(probs), dtype=torch.bool, device=probs.device)
     links = links.masked_fill(itself, 1)

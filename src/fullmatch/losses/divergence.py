@@ -7,6 +7,7 @@ from .precision import (
     averaged,
     check_numbers,
     check_rows,
+    check_scalars,
     check_shape,
     check_tensors,
     possible,
@@ -83,7 +84,7 @@ def skewed_jensen_shannon(
     check_shape("mean_b", mean_b, *mean_a.shape)
     check_shape("variance_b", variance_b, *mean_a.shape)
     if not isinstance(skew, Tensor) or skew.shape != mean_a.shape:
-        check_numbers(skew=skew)
+        check_scalars(skew=skew)
     a, b = 1 - skew, skew
     variance = 1 / (a / variance_a + b / variance_b)
     mean = variance * (a * mean_a / variance_a + b * mean_b / variance_b)

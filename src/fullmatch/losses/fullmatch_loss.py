@@ -18,7 +18,7 @@ from .full import (
     negative_labels,
     prepare,
 )
-from .precision import check_numbers, check_tensors, widened
+from .precision import check_scalars, check_tensors, widened
 
 Variant = Literal["released", "paper"]
 
@@ -57,7 +57,7 @@ class FullMatchLoss(nn.Module):
             raise TypeError(f"num_classes must be an integer; got {num_classes!r}")
         if num_classes < 2:
             raise ValueError(f"num_classes must be at least 2; got {num_classes}")
-        check_numbers(threshold=threshold, alpha=alpha, beta=beta)
+        check_scalars(threshold=threshold, alpha=alpha, beta=beta)
         if not 0 <= threshold <= 1:
             raise ValueError(f"threshold must be in [0, 1]; got {threshold}")
         for name, value in (("alpha", alpha), ("beta", beta)):

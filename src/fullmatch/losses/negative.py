@@ -7,8 +7,8 @@ from .full import check_logits, log1m_softmax, usable_rows
 from .precision import (
     averaged,
     blanked,
-    check_numbers,
     check_rows,
+    check_scalars,
     check_shape,
     check_tensors,
     widened,
@@ -31,7 +31,7 @@ def low_probability_negative(
     check_tensors(logits=logits, probs=probs)
     check_rows(logits=logits)
     check_shape("probs", probs, *logits.shape)
-    check_numbers(threshold=threshold)
+    check_scalars(threshold=threshold)
     unlikely = probs.detach() < threshold
     silent = unlikely.all(dim=1)
     unused = silent & ~usable_rows(logits)

@@ -55,11 +55,19 @@ def check_rows(**given: Tensor) -> None:
             )
 
 
+def check_scalars(**given: object) -> None:
+    """Numbers, or tensors that hold one."""
+    for name, value in given.items():
+        if not isinstance(value, Tensor):
+            check_numbers(**{name: value})
+        elif value.ndim != 0:
+            raise ValueError(f"{name} must be a number; got shape {tuple(value.shape)}")
+
+
 def check_numbers(**given: object) -> None:
-    """A tensor does as well, if it holds one number."""
+    """Of Python, where one decides what is computed: to ask a tensor would wait for the device."""
     for name, value in given.items():
         if isinstance(value, Tensor):
-            if value.ndim != 0:
-                raise ValueError(f"{name} must be a number; got shape {tuple(value.shape)}")
-        elif not isinstance(value, int | float | Real):
+            raise TypeError(f"{name} must be a number of Python; got a tensor, whose item() is one")
+        if not isinstance(value, int | float | Real):
             raise TypeError(f"{name} must be a number; got {type(value).__name__}")

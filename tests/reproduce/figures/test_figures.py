@@ -53,7 +53,7 @@ def test_more_than_curves_needs_the_run(name: str, ledger: Ledger, tmp_path: Pat
         drawn(name, [ledger.folder / "fullmatch.json"], tmp_path)
 
 
-@pytest.mark.parametrize("stem", ["../x", "deep/x", "/nowhere/x", "x/", "."])
+@pytest.mark.parametrize("stem", ["../x", "deep/x", "/nowhere/x", "x/", ".", "..", "..."])
 def test_a_stem_names_no_folder(stem: str, ledger: Ledger, tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(UserError, match=f"--stem {stem} is no plain name of a file; .*--out"):

@@ -61,7 +61,7 @@ def drawn(
     known = find(name)
     if not runs:
         raise UserError(f"the figure {known!r} needs runs: name one or more run folders")
-    if stem is not None and Path(stem).name != stem:
+    if stem is not None and (Path(stem).name != stem or not stem.strip(".")):
         raise UserError(f"--stem {stem} is no plain name of a file; name its folder with --out")
     if len(runs) > len(COLORS):
         raise UserError(f"a figure shows {len(COLORS)} runs at most, not {len(runs)}; name fewer")
