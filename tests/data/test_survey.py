@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fullmatch import data
-from fullmatch.data.folders import no_pictures
+from fullmatch.data.folders import no_pictures, pictures_outside
 from fullmatch.data.survey import survey
 from fullmatch.errors import UserError
 from tests.own_pictures import picture, save
@@ -44,7 +44,7 @@ def test_what_is_left_out_agrees_with_loading(tmp_path: Path, layout: str) -> No
     assert note == f"{no_pictures(found.left_out)}: left out"
     used = len(loaded.images) + (len(loaded.test) if loaded.test is not None else 0)
     seen = [name for name in LAYOUTS[layout] if not name.startswith(".")]
-    assert len(found.outside) == len(seen) - used
+    assert len(pictures_outside(found)) == len(seen) - used
 
 
 LINKS = {  # from, to
@@ -68,7 +68,7 @@ def test_links_lead_where_loading_goes(tmp_path: Path, link: str) -> None:
     assert sorted({label for _, label in found.labeled}) == sorted(loaded.classes)
     assert not found.empty
     used = {Path(path).resolve() for path, _, _ in found.items()}
-    assert not used & {Path(path).resolve() for path in found.outside}
+    assert not used & {Path(path).resolve() for path in pictures_outside(found)}
 
 
 def test_one_name_in_two_spellings(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_one_name_in_two_spellings(tmp_path: Path) -> None:
 def test_a_picture_beside_the_parts_is_told_by_both(tmp_path: Path) -> None:
     for seed, name in enumerate(("labeled/a/1", "labeled/b/2", "3")):
         save(picture("brick", seed), tmp_path / f"{name}.png")
-    assert survey(tmp_path).outside == [str(tmp_path / "3.png")]
+    assert pictures_outside(survey(tmp_path)) == [str(tmp_path / "3.png")]
     assert any("1 picture directly in" in note for note in data.load(str(tmp_path)).notes)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fullmatch.data.dataset import Source, class_order
-from fullmatch.data.folders import no_pictures
+from fullmatch.data.folders import no_pictures, pictures_outside
 from fullmatch.data.listing import SIDES
 from fullmatch.data.looks import Looks, Told, quietly, read_files, read_source
 from fullmatch.data.remarks import (
@@ -66,9 +66,9 @@ def examine(path: Path, told: Told = quietly) -> Check:
         words = f"{many(found.disputed, 'line')} of {path.name} {verb} earlier ones"
         files = tuple(file for file, _ in found.disputed)
         remarks.append(Remark("contradiction", words, REFUSES, files, True))
-    if found.outside:
-        words = f"{many(found.outside, 'picture')} in no folder of a class, nor in unlabeled"
-        files = tuple(_short(file, home) for file in found.outside)
+    if outside := pictures_outside(found):
+        words = f"{many(outside, 'picture')} in no folder of a class, nor in unlabeled"
+        files = tuple(_short(file, home) for file in outside)
         remarks.append(Remark("outside", words, "left out", files))
     if found.left_out:
         files = tuple(_short(file, home) for file in found.left_out)

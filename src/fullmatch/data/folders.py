@@ -63,18 +63,23 @@ def survey_folder(folder: Path) -> Survey:
     if home != folder and (strange := [path for path in parts.values() if path not in known]):
         names = ", ".join(sorted(path.name for path in strange))
         found.notes.append(f"left out, being none of labeled, unlabeled, test: {names}")
-        found.outside += [path for place in strange for path in picture_files(place)]
+        found.strange = [str(path) for path in strange]
     for place in dict.fromkeys((folder, home, test)):
         files = [path for path in place.iterdir() if path.is_file()] if place else []
-        if loose := sorted(str(path) for path in files if _is_picture(path.name)):
+        if loose := [str(path) for path in files if _is_picture(path.name)]:
             found.notes.append(
                 f"{many(loose, 'picture')} directly in {place} without a class: left out"
             )
-            found.outside += loose
-    if found.outside:  # but links may lead there
-        used = {os.path.realpath(path) for path, _, _ in found.items()}
-        found.outside = sorted(path for path in found.outside if os.path.realpath(path) not in used)
+            found.loose += loose
     return found
+
+
+def pictures_outside(found: Survey) -> list[str]:
+    """The pictures where training does not look for any; not those that a link makes part of it."""
+    outside = [path for place in found.strange for path in picture_files(Path(place))]
+    outside += found.loose
+    used = {os.path.realpath(path) for path, _, _ in found.items()} if outside else set()
+    return sorted(path for path in outside if os.path.realpath(path) not in used)
 
 
 def picture_files(folder: Path, left_out: dict[str, str] | None = None) -> list[str]:

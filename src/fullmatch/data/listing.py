@@ -97,7 +97,8 @@ class Survey(Listing):
     empty: dict[str, str] = field(default_factory=dict)  # classes without a picture: their folders
     disputed: list[tuple[str, str]] = field(default_factory=list)  # files told of in two ways: how
     left_out: dict[str, str] = field(default_factory=dict)  # files that are no pictures: their kind
-    outside: list[str] = field(default_factory=list)  # pictures where nobody looks for them
+    strange: list[str] = field(default_factory=list)  # folders that are no part of the data
+    loose: list[str] = field(default_factory=list)  # pictures beside folders of classes
 
     def items(self) -> Iterator[tuple[str, str, str]]:
         """Path, part and label ('' where there is none) of every picture."""
