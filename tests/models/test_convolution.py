@@ -5,12 +5,14 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
+from torch._inductor import lowering
 from torch.nn import functional as F
 from torch.nn.grad import conv2d_input, conv2d_weight
+from torch.torch_version import TorchVersion
 
 from fullmatch.models import convolution, gpu
 from fullmatch.models import convolution_kernels as kernels
-from fullmatch.models.convolution import NARROW, Conv3x3
+from fullmatch.models.convolution import NARROW, THIN, Conv3x3, Stem
 
 CUDA = torch.cuda.is_available()
 BACKEND = "inductor" if CUDA else "aot_eager"  # which needs no C++ compiler
@@ -48,10 +50,55 @@ def test_kernels(count: int, height: int, width: int, outputs: int, inputs: int)
     ):
         assert found.is_contiguous(memory_format=torch.channels_last)
         torch.testing.assert_close(found.double(), wanted, **near)
-    wanted = conv2d_weight(exact[0], weight.shape, exact[2], padding=1)
+    check_weight_gradient(x, gradient)
+
+
+def check_weight_gradient(x: Tensor, gradient: Tensor) -> None:
+    shape = (gradient.shape[1], x.shape[1], 3, 3)
+    wanted = conv2d_weight(x.double(), shape, gradient.double(), padding=1)
     found = kernels.weight_gradient(x, gradient)
     assert found.is_contiguous(memory_format=torch.channels_last) and found.dtype == torch.float32
     torch.testing.assert_close(found.double(), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("count", "height", "width"), SHAPES)
+def test_kernels_of_a_first_convolution(count: int, height: int, width: int) -> None:
+    x, gradient = operands(count, *THIN, height, width)
+    weight = last(torch.randn(*THIN, 3, 3).bfloat16())
+    wanted = F.conv2d(x.double(), weight.double(), padding=1)
+    near = {"rtol": 0.004, "atol": 1e-3} if CUDA else {"rtol": 1e-4, "atol": 1e-4}  # as rounded
+    torch.testing.assert_close(kernels.convolution(x, weight).double(), wanted, **near)
+    check_weight_gradient(x, gradient)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_stem_by_kernels_is_the_convolution(
+    channels: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images, slope = operands(2, 16, channels, 9, 7)
+    stem = Stem(channels, 16).to(images.device)
+
+    def results(work: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+        stem.zero_grad()
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=CUDA):
+            result = work(images.float())
+        (result * slope).float().sum().backward()
+        assert stem.weight.grad is not None
+        return result.detach(), stem.weight.grad
+
+    wanted = results(stem)
+    seen: list[torch.Size] = []
+    own = kernels.convolution
+    monkeypatch.setattr(kernels, "convolution", lambda x, w: (seen.append(x.shape), own(x, w))[1])
+    monkeypatch.setattr(convolution, "kernels_for", lambda x: True)
+    found = results(torch.compile(stem, fullgraph=True, backend=BACKEND) if compiled else stem)
+    assert seen == [(2, 4, 9, 7)]
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, **NEAR)
+    stem(images.float().requires_grad_())  # of which the kernels would have no gradient
+    assert len(seen) == 1
+    assert not Stem(3, 16, bias=True).thin and not Stem(3, 32).thin and not Stem(5, 16).thin
 
 
 def gradients(work: Callable[[Tensor], Tensor], layer: Conv3x3, x: Tensor) -> tuple[Tensor, ...]:
@@ -107,6 +154,22 @@ def test_asking_for_the_device_can_be_compiled() -> None:
         return x + 1 if gpu.measured_on(x.device) else x - 1
 
     assert torch.compile(asked, fullgraph=True, backend=BACKEND)(torch.zeros(1)) == -1
+
+
+def test_older_compilers_are_told_of_all_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that describe every operand of an operator that they do not know."""
+    assert set(gpu.OPERATORS) >= {"convolution", "normalize", "move_statistics"}
+    operators = {getattr(torch.ops.fullmatch, name).default for name in gpu.OPERATORS}
+    known = lowering.lowerings
+    for one in operators:
+        monkeypatch.delitem(known, one, raising=False)
+    monkeypatch.setattr(torch, "__version__", TorchVersion("2.13.0"))
+    gpu.introduce_operators()
+    assert not operators & known.keys()
+    monkeypatch.setattr(torch, "__version__", TorchVersion("2.12.1"))
+    gpu.introduce_operators()
+    gpu.introduce_operators()  # which nobody forbids
+    assert operators <= known.keys()
 
 
 @pytest.mark.gpu

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fullmatch.models import gpu, normalization
+from fullmatch.models import convolution, gpu, normalization
 from fullmatch.models import normalization_kernels as kernels
-from fullmatch.models.normalization import SLOPE, Norm
+from fullmatch.models.convolution import Conv3x3
+from fullmatch.models.normalization import SLOPE, Norm, Seen, follow_all
 
 CUDA = torch.cuda.is_available()
 BACKEND = "inductor" if CUDA else "aot_eager"  # which needs no C++ compiler
@@ -54,7 +55,9 @@ def test_kernels(shape: tuple[int, ...], adds: bool) -> None:
     close(active, wanted, IMAGES, "active")
     assert active.is_contiguous(memory_format=torch.channels_last)
     close(found[0], exact.mean(dim=(0, 2, 3)), {"rtol": 1e-4, "atol": 1e-4}, "mean")
-    close(found[1], exact.var((0, 2, 3), correction=0), {"rtol": 1e-4, "atol": 1e-4}, "variance")
+    for line, correction in ((1, 0), (4, 1)):
+        spread = exact.var((0, 2, 3), correction=correction)
+        close(found[line], spread, {"rtol": 1e-4, "atol": 1e-4}, "variance")
     gradient, other = gpu.channels_last(path / 2), gpu.channels_last(x / 4)
     wanted.backward(gradient.double())
     of_sum, of_weight, of_bias = kernels.gradients(
@@ -73,6 +76,20 @@ def test_a_channel_of_one_number_is_its_bias() -> None:
     _, active, found = kernels.normalize(x, None, weight, bias, EPS, SLOPE)
     assert not found[1].any()
     close(active[0, :, 0, 0], F.leaky_relu(bias, SLOPE), IMAGES, "active")
+
+
+def followed(
+    work: Callable[..., tuple[Tensor, Tensor]],
+) -> Callable[..., tuple[Tensor, Tensor]]:
+    """With running statistics that have moved."""
+
+    def whole(*given: object) -> tuple[Tensor, Tensor]:
+        seen: Seen = []
+        result = work(*given, seen)
+        follow_all(seen)
+        return result
+
+    return whole
 
 
 def results(
@@ -101,16 +118,25 @@ def test_layer_by_kernels_is_the_plain_one(
 ) -> None:
     plain = Norm(16, eps=EPS, momentum=0.1).to("cuda" if CUDA else "cpu")
     ours = deepcopy(plain)
-    wanted = results(plain.activated, plain, adds)
+    wanted = results(followed(plain.activated), plain, adds)
     seen: list[bool] = []
     monkeypatch.setattr(normalization, "kernels_for", lambda x: True)
     own = kernels.normalize
     monkeypatch.setattr(kernels, "normalize", lambda *a: (seen.append(True), own(*a))[1])
-    work = torch.compile(ours.activated, fullgraph=True, backend=BACKEND)
-    found = results(work if compiled else ours.activated, ours, adds)
+    work = followed(ours.activated)
+    if compiled:
+        work = torch.compile(work, fullgraph=True, backend=BACKEND)
+    found = results(work, ours, adds)
     assert seen
     for number, (one, other) in enumerate(zip(found, wanted, strict=True)):
         close(one, other, SUMS if number > 1 else IMAGES, str(number))
+
+
+def convolved(other: Tensor | None) -> list[Tensor | None]:
+    inner, _, weight, bias = given(2, 32, 3, 8)
+    filters = torch.randn(32, 32, 3, 3, device=inner.device)
+    leaves = (inner, filters, other, weight, bias)
+    return [None if one is None else one.requires_grad_() for one in leaves]
 
 
 def test_operators_are_well_defined() -> None:
@@ -123,6 +149,9 @@ def test_operators_are_well_defined() -> None:
         (normalization.add_and_normalize, (*leaves, EPS, SLOPE)),
         (normalization.gradients, (x.detach(), path.detach(), None, found, EPS, SLOPE)),
         (normalization.gradients, (x.detach(), path.detach(), path.detach(), found, EPS, SLOPE)),
+        (normalization.move_statistics, ([found[0].clone()], [found[1].clone()], [found], 0.5)),
+        (normalization.convolve_and_normalize, (*convolved(None), EPS, SLOPE)),
+        (normalization.convolve_and_normalize, (*convolved(given(2, 32, 3, 8)[0]), EPS, SLOPE)),
     ):
         torch.library.opcheck(operator, arguments, test_utils=tests)
 
@@ -141,9 +170,10 @@ def test_compiled_training_uses_the_kernels(monkeypatch: pytest.MonkeyPatch) -> 
     own = kernels.gradients
     monkeypatch.setattr(kernels, "gradients", lambda x, *a: (seen.append(x.shape), own(x, *a))[1])
     layer = Norm(16, eps=EPS, momentum=0.1).to("cuda")
-    results(layer.activated, layer, True)
+    work = followed(layer.activated)
+    results(work, layer, True)
     assert not seen
-    results(torch.compile(layer.activated, fullgraph=True), layer, True)
+    results(torch.compile(work, fullgraph=True), layer, True)
     assert bool(seen) == (torch.cuda.get_device_capability()[0] == gpu.HOPPER)
 
 
@@ -168,3 +198,44 @@ def test_norm_in_one_pass_is_the_libraries() -> None:
         (plain(images), nn.BatchNorm2d.forward(plain, images)),
     ]:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("adds", [False, True])
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("inputs", [16, 32])
+def test_after_a_convolution(
+    adds: bool, compiled: bool, inputs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole of a block's half, by kernels and by PyTorch."""
+    torch.manual_seed(0)
+    x, _, weight, bias = given(3, 32, 5, 12)
+    inner = given(3, inputs, 5, 12)[1]
+    conv = Conv3x3(inputs, 32).to(x.device)
+    plain = Norm(32, eps=EPS, momentum=0.1).to(x.device)
+    with torch.no_grad():
+        plain.weight.copy_(weight)
+        plain.bias.copy_(bias)
+        conv.weight.copy_(conv.weight.bfloat16().float())
+    ours = deepcopy(plain)
+
+    def ran(work: Callable[..., tuple[Tensor, Tensor]], layer: Norm) -> list[Tensor]:
+        leaves = [one.clone().requires_grad_() for one in (inner, x)[: 1 + adds]]
+        outer = [one * 1 for one in leaves]
+        conv.zero_grad()
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=CUDA, cache_enabled=False):
+            total, active = work(conv, outer[0], outer[1] if adds else None)
+        (total * 0.25 + active.square()).float().sum().backward()
+        parts = [total, active, *(leaf.grad for leaf in leaves), conv.weight.grad]
+        parts += [layer.weight.grad, layer.bias.grad, layer.running_mean, layer.running_var]
+        return [part.detach().clone() for part in parts if part is not None]
+
+    wanted = ran(followed(plain.after), plain)
+    for module in (normalization, convolution):
+        monkeypatch.setattr(module, "kernels_for", lambda x: True)
+    work = followed(ours.after)
+    if compiled:
+        work = torch.compile(work, fullgraph=True, backend=BACKEND)
+    found = ran(work, ours)
+    assert len(found) == len(wanted) == 8 + adds
+    for number, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        close(one, other, SUMS if number > 1 else IMAGES, str(number))

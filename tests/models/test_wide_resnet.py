@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fullmatch.models import WideResNet, network, shape_of_map
-from fullmatch.models.wide_resnet import Block, Stem
+from fullmatch.models.wide_resnet import Block
 
 NAMED = {"wrn-28-2": {}, "wrn-28-8": {"width": 8}, "wrn-37-2": {"groups": 4, "first_stride": 2}}
 
@@ -104,18 +104,3 @@ def test_strides() -> None:
 def test_wrong_depth_is_a_programmers_error() -> None:
     with pytest.raises(ValueError, match="depth is 12, expected 6n"):
         WideResNet(10, depth=12)
-
-
-@pytest.mark.parametrize("channels", [1, 3])
-def test_stem_as_a_matrix_product_is_the_convolution(
-    channels: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stem = Stem(channels, 16, 3, padding=1, bias=True)
-    images = torch.randn(2, channels, 9, 7)
-    expected = F.conv2d(images, stem.weight, stem.bias, padding=1)
-    torch.testing.assert_close(stem(images), expected)
-    assert stem(images).stride()[1] == 63  # the convolution itself
-    monkeypatch.setattr(torch.Tensor, "is_cuda", True)
-    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    assert stem(images).stride()[1] == 1  # rows of a product
-    torch.testing.assert_close(stem(images), expected)

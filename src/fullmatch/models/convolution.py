@@ -3,11 +3,13 @@
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fullmatch.models.gpu import channels_last, kernels_for
+from fullmatch.models.gpu import channels_last, kernels_for, operator, rounded
 
 NARROW = {(32, 32), (32, 16)}  # (outputs, inputs) that libraries compute at half the speed
+THIN = (16, 4)  # those of a first convolution, where the kernels want a power of two
 
 
 class Conv3x3(nn.Conv2d):
@@ -24,10 +26,29 @@ class Conv3x3(nn.Conv2d):
         return result
 
 
+class Stem(nn.Conv2d):
+    """A first convolution of up to three channels, for which libraries have nothing quick.
+
+    The kernels read four, of which the last are zero. They have no gradient of images.
+    """
+
+    def __init__(self, inputs: int, outputs: int, *, bias: bool = False) -> None:
+        super().__init__(inputs, outputs, 3, padding=1, bias=bias)
+        self.thin = outputs == THIN[0] and inputs <= THIN[1] and not bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = rounded(x)
+        if not (self.thin and kernels_for(x)) or x.requires_grad:
+            return super().forward(x)
+        spare = (0, 0, 0, 0, 0, THIN[1] - self.in_channels)
+        result: Tensor = convolution(F.pad(x, spare), F.pad(self.weight, spare))
+        return result
+
+
 # The kernels need Triton, which not every machine has, so each operator imports them when it runs.
 
 
-@torch.library.custom_op("fullmatch::convolution", mutates_args=())
+@operator("convolution")
 def convolution(x: Tensor, weight: Tensor) -> Tensor:
     """The weight may have more digits than x; its gradient keeps them."""
     from fullmatch.models import convolution_kernels as kernels
@@ -35,14 +56,14 @@ def convolution(x: Tensor, weight: Tensor) -> Tensor:
     return kernels.convolution(channels_last(x), weight)
 
 
-@torch.library.custom_op("fullmatch::input_gradient", mutates_args=())
+@operator("input_gradient")
 def input_gradient(gradient: Tensor, weight: Tensor) -> Tensor:
     from fullmatch.models import convolution_kernels as kernels
 
     return kernels.convolution(channels_last(gradient), weight, flipped=True)
 
 
-@torch.library.custom_op("fullmatch::weight_gradient", mutates_args=())
+@operator("weight_gradient")
 def weight_gradient(x: Tensor, gradient: Tensor) -> Tensor:
     from fullmatch.models import convolution_kernels as kernels
 

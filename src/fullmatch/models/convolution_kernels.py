@@ -14,6 +14,9 @@ from torch import Tensor
 from fullmatch.models.gpu import processors
 
 PAIRS = 64  # of pixels, whose rows a program walks at a time; they may be of several images
+# By outputs and inputs: programs for every processor of the device, and rows on their way to it.
+PLANS = {(32, 32): (2, 3), (32, 16): (3, 4), (16, 32): (2, 4), (16, 4): (6, 4)}
+GRADIENT_PLANS = {(32, 32): (1, 4), (32, 16): (2, 3), (16, 4): (4, 3)}
 
 
 @triton.jit
@@ -84,9 +87,9 @@ def load_matrix(matrices, index, DEPTH: tl.constexpr, COLUMNS: tl.constexpr):  #
 
 @triton.jit  # type: ignore[untyped-decorator]
 def convolve(  # type: ignore[no-untyped-def]
-    images, matrices, out, count, steps, programs,
+    images, matrices, other, out, sums, count, steps, programs,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, OUTPUTS: tl.constexpr, INPUTS: tl.constexpr,
-    PAIRS: tl.constexpr, FULL: tl.constexpr,
+    PAIRS: tl.constexpr, FULL: tl.constexpr, ADDS: tl.constexpr, SUMS: tl.constexpr,
 ):  # fmt: skip
     """One program's share of the rows, with a row of zeros between the images.
 
@@ -99,6 +102,8 @@ def convolve(  # type: ignore[no-untyped-def]
     bottom = load_matrix(matrices, 2, 4 * INPUTS, 2 * OUTPUTS)
     above = tl.zeros((PAIRS, 2 * OUTPUTS), tl.float32)
     level = tl.zeros((PAIRS, 2 * OUTPUTS), tl.float32)
+    first_sum = tl.zeros((PAIRS, 2 * OUTPUTS), tl.float32)
+    second_sum = tl.zeros((PAIRS, 2 * OUTPUTS), tl.float32)
     # The first output row needs the two input rows before its last.
     for step in range(tl.maximum(begin - 2, begin // (HEIGHT + 1) * (HEIGHT + 1)), end):
         row = step % (HEIGHT + 1)
@@ -115,8 +120,25 @@ def convolve(  # type: ignore[no-untyped-def]
             ours = ours & known & (column[:, None] + along // OUTPUTS < WIDTH)
         at = (image * (HEIGHT * WIDTH * OUTPUTS) + column * OUTPUTS)[:, None] + along
         start = first.to(tl.int64) * (HEIGHT * WIDTH) + (row - 1) * WIDTH
-        tl.store(out + start * OUTPUTS + at, above.to(out.dtype.element_ty), mask=ours)
+        if ADDS:
+            above += tl.load(other + start * OUTPUTS + at, mask=ours, other=0.0).to(tl.float32)
+        kept = above.to(out.dtype.element_ty)
+        tl.store(out + start * OUTPUTS + at, kept, mask=ours)
+        if SUMS:
+            value = tl.where(ours, kept.to(tl.float32), 0.0)
+            first_sum += value
+            second_sum += value * value
         above, level = level, below
+    if SUMS:
+        mine = sums + tl.program_id(0) * (2 * OUTPUTS) + tl.arange(0, OUTPUTS)
+        tl.store(mine, pixels_together(first_sum, OUTPUTS))
+        tl.store(mine + OUTPUTS, pixels_together(second_sum, OUTPUTS))
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def pixels_together(pairs, OUTPUTS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The sum of all pixels of all pairs, by channel."""
+    return tl.sum(tl.reshape(tl.sum(pairs, axis=0), (2, OUTPUTS)), axis=0)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -166,11 +188,35 @@ def sum_weight_gradient(  # type: ignore[no-untyped-def]
     write_taps(bottom, mine, 2, OUTPUTS, INPUTS)
 
 
+@triton.jit  # type: ignore[untyped-decorator]
+def add_shares(  # type: ignore[no-untyped-def]
+    shares, out, count, SIZE: tl.constexpr, LINES: tl.constexpr, BLOCK: tl.constexpr
+):
+    at, line = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, LINES)[:, None]
+    values = tl.load(shares + line * SIZE + at[None, :], mask=line < count, other=0.0)
+    tl.store(out + at, tl.sum(values, axis=0))
+
+
 def convolution(x: Tensor, weight: Tensor, *, flipped: bool = False) -> Tensor:
     """Of dense channels_last images, with a weight that is rounded to their type on the way.
 
     Flipped, x is the gradient of such a convolution's output, and the result that of its input.
     """
+    out, _ = launched(x, weight, None, flipped=flipped, sums=False)
+    return out
+
+
+def summed_convolution(x: Tensor, weight: Tensor, other: Tensor | None) -> tuple[Tensor, Tensor]:
+    """A convolution to which the other images are added; and shares of the sums of its channels.
+
+    A share (2, channels) holds sums of numbers and of their squares, as `sum_moments` would.
+    """
+    return launched(x, weight, other, flipped=False, sums=True)
+
+
+def launched(
+    x: Tensor, weight: Tensor, other: Tensor | None, *, flipped: bool, sums: bool
+) -> tuple[Tensor, Tensor]:
     (outputs, inputs), (o, i, row, column) = weight.shape[:2], weight.stride()
     if flipped:
         outputs, inputs, o, i = inputs, outputs, i, o
@@ -183,14 +229,16 @@ def convolution(x: Tensor, weight: Tensor, *, flipped: bool = False) -> Tensor:
     out = x.new_empty((count, height, width, outputs))
     groups, full = grouped(count, width)
     steps = groups * (height + 1)
-    each, stages = {(32, 32): (2, 3), (32, 16): (3, 4), (16, 32): (2, 4)}[outputs, inputs]
-    # At least four rows a program, of which it reads two for nothing.
-    programs = max(1, min(steps // 4, each * processors(x.device)))
+    each, stages = PLANS[outputs, inputs]
+    # At least four rows a program, of which it reads two for nothing; sums take registers of two.
+    programs = max(1, min(steps // 4, (2 if sums else each) * processors(x.device)))
+    shares = x.new_empty((programs if sums else 0, 2, outputs), dtype=torch.float32)
     convolve[(programs,)](
-        x, matrices, out, count, steps, programs, height, width, outputs, inputs, PAIRS, full,
+        x, matrices, x if other is None else other, out, shares, count, steps, programs,
+        height, width, outputs, inputs, PAIRS, full, other is not None, sums,
         num_warps=4, num_stages=stages,
     )  # fmt: skip
-    return out.permute(0, 3, 1, 2)
+    return out.permute(0, 3, 1, 2), shares
 
 
 def weight_gradient(x: Tensor, gradient: Tensor) -> Tensor:
@@ -203,14 +251,19 @@ def weight_gradient(x: Tensor, gradient: Tensor) -> Tensor:
     outputs = gradient.shape[1]
     groups, full = grouped(count, width)
     steps = groups * height
-    each, stages = {(32, 32): (1, 4), (32, 16): (2, 3)}[outputs, inputs]
+    each, stages = GRADIENT_PLANS[outputs, inputs]
     programs = min(steps, each * processors(x.device))
     shares = x.new_empty((programs, outputs, 3, 3, inputs), dtype=torch.float32)
     sum_weight_gradient[(programs,)](
         x, gradient, shares, count, steps, programs, height, width, outputs, inputs, PAIRS, full,
         num_warps=4, num_stages=stages,
     )  # fmt: skip
-    return shares.sum(dim=0).permute(0, 3, 1, 2)
+    total, block = torch.empty_like(shares[0]), 32
+    lines = triton.next_power_of_2(programs)
+    add_shares[(total.numel() // block,)](
+        shares, total, programs, total.numel(), lines, block, num_warps=8
+    )
+    return total.permute(0, 3, 1, 2)
 
 
 def grouped(count: int, width: int) -> tuple[int, bool]:

@@ -1,14 +1,19 @@
 """Batch norm, alone or between an addition and a leaky ReLU, where a GPU does all three at once."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fullmatch.models.gpu import channels_last, kernels_for
+from fullmatch.models.convolution import Conv3x3, input_gradient, weight_gradient
+from fullmatch.models.gpu import channels_last, kernels_for, operator
 
 SLOPE = 0.1  # of every leaky ReLU
+# What the kernels find out about each channel, line by line.
+FOUND = ("mean", "variance", "scale", "shift", "unbiased")
+Seen = list[tuple["Norm", Tensor]]  # what was found in a batch, which running statistics follow
 
 
 class Norm(nn.BatchNorm2d):
@@ -31,20 +36,20 @@ class Norm(nn.BatchNorm2d):
 
     def normalized(self, x: Tensor, batch_mean: Tensor, batch_variance: Tensor, n: int) -> Tensor:
         """With statistics of n numbers a channel, which also move the running ones."""
-        self.follow(batch_mean, batch_variance, n)
+        mean, variance = self.running_mean, self.running_var
+        assert mean is not None and variance is not None and self.momentum is not None
+        with torch.no_grad():
+            mean.lerp_(batch_mean, self.momentum)
+            variance.lerp_(batch_variance * (n / max(n - 1, 1)), self.momentum)
         scale = self.weight * (batch_variance + self.eps).rsqrt()
         shift = self.bias - batch_mean * scale
         return (x.float() * scale[:, None, None] + shift[:, None, None]).to(x.dtype)
 
-    @torch.no_grad()
-    def follow(self, batch_mean: Tensor, batch_variance: Tensor, n: int) -> None:
-        mean, variance = self.running_mean, self.running_var
-        assert mean is not None and variance is not None and self.momentum is not None
-        mean.lerp_(batch_mean, self.momentum)
-        variance.lerp_(batch_variance * (n / max(n - 1, 1)), self.momentum)
+    def activated(self, x: Tensor, path: Tensor | None, seen: Seen) -> tuple[Tensor, Tensor]:
+        """x + path, and the leaky ReLU of its normalisation.
 
-    def activated(self, x: Tensor, path: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """x + path, and the leaky ReLU of its normalisation."""
+        Where kernels compute it, what they have seen is left to `follow_all`.
+        """
         if not (self.training and kernels_for(x) and fits(x)):
             total = x if path is None else x + path
             return total, F.leaky_relu(self(total), SLOPE)
@@ -55,8 +60,29 @@ class Norm(nn.BatchNorm2d):
             total, active, found = add_and_normalize(
                 x, path, self.weight, self.bias, self.eps, SLOPE
             )
-        self.follow(found[0], found[1], x.numel() // x.shape[1])
+        seen.append((self, found))
         return total, active
+
+    def after(
+        self, conv: Conv3x3, inner: Tensor, x: Tensor | None, seen: Seen
+    ) -> tuple[Tensor, Tensor]:
+        """A convolution of inner, to which x is added; and the leaky ReLU of its normalisation."""
+        if not (self.training and conv.narrow and kernels_for(inner)):
+            return self.activated(conv(inner), x, seen)
+        total, active, found = convolve_and_normalize(
+            inner, conv.weight, x, self.weight, self.bias, self.eps, SLOPE
+        )
+        seen.append((self, found))
+        return total, active
+
+
+def follow_all(seen: Seen) -> None:
+    """Moves the running statistics of all layers at once, rather than by two kernels each."""
+    if seen:
+        layers, found = zip(*seen, strict=True)
+        means, variances = [n.running_mean for n in layers], [n.running_var for n in layers]
+        (momentum,) = {layer.momentum for layer in layers}
+        move_statistics(means, variances, [one.detach() for one in found], momentum)
 
 
 def fits(x: Tensor) -> bool:
@@ -69,17 +95,17 @@ def fits(x: Tensor) -> bool:
 # The kernels need Triton, which not every machine has, so each operator imports them when it runs.
 
 
-@torch.library.custom_op("fullmatch::normalize", mutates_args=())
+@operator("normalize")
 def normalize(
     x: Tensor, weight: Tensor, bias: Tensor, eps: float, slope: float
 ) -> tuple[Tensor, Tensor]:
-    """Activated, and what `gradients` needs: mean, variance, scale and shift of every channel."""
+    """Activated, and what is `FOUND` out about every channel on the way."""
     from fullmatch.models import normalization_kernels as kernels
 
     return kernels.normalize(channels_last(x), None, weight, bias, eps, slope)[1:]
 
 
-@torch.library.custom_op("fullmatch::add_and_normalize", mutates_args=())
+@operator("add_and_normalize")
 def add_and_normalize(
     x: Tensor, path: Tensor, weight: Tensor, bias: Tensor, eps: float, slope: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -89,7 +115,35 @@ def add_and_normalize(
     return kernels.normalize(channels_last(x), channels_last(path), weight, bias, eps, slope)
 
 
-@torch.library.custom_op("fullmatch::normalization_gradients", mutates_args=())
+@operator("convolve_and_normalize")
+def convolve_and_normalize(
+    inner: Tensor,
+    filters: Tensor,
+    x: Tensor | None,
+    weight: Tensor,
+    bias: Tensor,
+    eps: float,
+    slope: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The convolution of inner, plus x, first; then what `normalize` gives of it."""
+    from fullmatch.models import convolution_kernels
+    from fullmatch.models import normalization_kernels as kernels
+
+    other = None if x is None else channels_last(x)
+    total, sums = convolution_kernels.summed_convolution(channels_last(inner), filters, other)
+    return total, *kernels.normalize_summed(total, sums, weight, bias, eps, slope)
+
+
+@operator("move_statistics", mutates_args=("means", "variances"))
+def move_statistics(
+    means: Sequence[Tensor], variances: Sequence[Tensor], found: Sequence[Tensor], momentum: float
+) -> None:
+    """Towards means and unbiased variances that `normalize` found."""
+    batch = [one[FOUND.index(what)] for what in ("mean", "unbiased") for one in found]
+    torch._foreach_lerp_([*means, *variances], batch, momentum)
+
+
+@operator("normalization_gradients")
 def gradients(
     x: Tensor, gradient: Tensor, other: Tensor | None, found: Tensor, eps: float, slope: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -105,7 +159,7 @@ def like(x: Tensor) -> Tensor:
 
 
 def statistics(x: Tensor) -> Tensor:
-    return x.new_empty((4, x.shape[1]), dtype=torch.float32)
+    return x.new_empty((len(FOUND), x.shape[1]), dtype=torch.float32)
 
 
 @normalize.register_fake
@@ -118,6 +172,21 @@ def _(
     x: Tensor, path: Tensor, weight: Tensor, bias: Tensor, eps: float, slope: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     return like(x), like(x), statistics(x)
+
+
+@convolve_and_normalize.register_fake
+def _(
+    inner: Tensor,
+    filters: Tensor,
+    x: Tensor | None,
+    weight: Tensor,
+    bias: Tensor,
+    eps: float,
+    slope: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    count, _, height, width = inner.shape
+    total = inner.new_empty((count, height, width, len(filters))).permute(0, 3, 1, 2)
+    return total, like(total), statistics(total)
 
 
 @gradients.register_fake
@@ -157,3 +226,29 @@ def backward_of_sum(
 
 normalize.register_autograd(backward, setup_context=keep)
 add_and_normalize.register_autograd(backward_of_sum, setup_context=keep_sum)
+
+
+def keep_convolved(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(inputs[0], inputs[1], output[0], output[2])
+    ctx.set_materialize_grads(False)
+    ctx.adds = inputs[2] is not None
+    ctx.eps, ctx.slope = inputs[-2:]
+
+
+def backward_of_convolved(
+    ctx: Any, other: Tensor | None, gradient: Tensor | None, _: None
+) -> tuple[Tensor | None, ...]:
+    inner, filters, total, found = ctx.saved_tensors
+    rest: list[Tensor | None]
+    if gradient is not None:
+        of_sum, *rest = gradients(total, channels_last(gradient), other, found, ctx.eps, ctx.slope)
+    elif other is not None:
+        of_sum, rest = other, [None, None]
+    else:
+        return (None,) * 7
+    of_inner = input_gradient(of_sum, filters) if ctx.needs_input_grad[0] else None
+    of_x = of_sum if ctx.adds else None
+    return of_inner, weight_gradient(inner, of_sum), of_x, *rest, None, None
+
+
+convolve_and_normalize.register_autograd(backward_of_convolved, setup_context=keep_convolved)

@@ -88,7 +88,7 @@ def finish_moments(  # type: ignore[no-untyped-def]
     sums, weight, bias, found, rows, eps, programs,
     CHANNELS: tl.constexpr, LINES: tl.constexpr, SOME: tl.constexpr,
 ):  # fmt: skip
-    """Mean and variance of some channels, and the scale and shift that normalise them."""
+    """Mean, variance and unbiased variance of some channels, and what normalises them."""
     channel = tl.program_id(0) * SOME + tl.arange(0, SOME)
     first, second = total_of(sums, programs, channel, CHANNELS, LINES)
     mean = first / rows
@@ -98,6 +98,7 @@ def finish_moments(  # type: ignore[no-untyped-def]
     tl.store(found + CHANNELS + channel, variance)
     tl.store(found + 2 * CHANNELS + channel, scale)
     tl.store(found + 3 * CHANNELS + channel, tl.load(bias + channel) - mean * scale)
+    tl.store(found + 4 * CHANNELS + channel, variance * (rows / tl.maximum(rows - 1, 1)))
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -176,23 +177,32 @@ def normalize(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of channels_last images: x + path, its normalisation after a leaky ReLU, and statistics.
 
-    Those are mean, variance, scale and shift of every channel. Without a path, x is its own sum.
+    Those are mean, variance, scale, shift and unbiased variance of every channel. Without a path, x
+    is its own sum.
     """
-    channels = x.shape[1]
-    rows = x.numel() // channels
+    rows = x.numel() // x.shape[1]
     total = x if path is None else torch.empty_like(x)
     sums, programs, summed = shares(x, rows, MOMENTS)
     sum_moments[(programs,)](
         x, x if path is None else path, total, sums, rows, ADDS=path is not None, **summed
     )
-    found = sums.new_empty((4, channels))
+    return total, *normalize_summed(total, sums, weight, bias, eps, slope)
+
+
+def normalize_summed(
+    total: Tensor, sums: Tensor, weight: Tensor, bias: Tensor, eps: float, slope: float
+) -> tuple[Tensor, Tensor]:
+    """The same of images whose sums are known: shares of them (programs, 2, channels)."""
+    programs, _, channels = sums.shape
+    rows = total.numel() // channels
+    found = sums.new_empty((5, channels))
     finish_moments[(channels // SOME,)](
         sums, weight, bias, found, rows, eps, **finished(programs, channels)
     )
-    active = torch.empty_like(x)
+    active = torch.empty_like(total)
     blocks, tiled = tiles(rows, channels, TILE)
     activate[(blocks,)](total, found, active, rows, blocks, slope, **tiled)
-    return total, active, found
+    return active, found
 
 
 def gradients(

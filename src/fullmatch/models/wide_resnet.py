@@ -5,20 +5,24 @@ any constant out again, so a bias changes neither outputs nor training; here it 
 a twentieth of a step on a GPU. `conv_bias=True` gives the published parameter counts.
 """
 
-import torch
-import torch.nn.functional as F
+from typing import NamedTuple
+
 from torch import Tensor, nn
 
 from fullmatch.core import Network
-from fullmatch.models.convolution import Conv3x3
-from fullmatch.models.normalization import Norm
+from fullmatch.models.convolution import Conv3x3, Stem
+from fullmatch.models.normalization import Norm, Seen, follow_all
+
+
+class Left(NamedTuple):
+    """What a block leaves to the normalisation after it: a convolution, to be added to x."""
+
+    conv: Conv3x3
+    inner: Tensor
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions, each after normalisation and activation.
-
-    The sum of its two paths is left to the normalisation that reads it.
-    """
+    """Two 3x3 convolutions, each after normalisation and activation."""
 
     def __init__(
         self, inputs: int, outputs: int, stride: int, *, bias: bool, activate_shortcut: bool
@@ -32,12 +36,18 @@ class Block(nn.Module):
         changes = stride != 1 or inputs != outputs
         self.shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=bias) if changes else None
 
-    def forward(self, x: Tensor, path: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        x, active = self.norm1.activated(x, path)
-        _, inner = self.norm2.activated(self.conv1(active))
+    def forward(self, x: Tensor, left: Left | None, seen: Seen) -> tuple[Tensor, Left]:
+        x, active = summed(self.norm1, x, left, seen)
+        _, inner = self.norm2.after(self.conv1, active, None, seen)
         if self.shortcut is not None:
             x = self.shortcut(active if self.activate_shortcut else x)
-        return x, self.conv2(inner)
+        return x, Left(self.conv2, inner)
+
+
+def summed(norm: Norm, x: Tensor, left: Left | None, seen: Seen) -> tuple[Tensor, Tensor]:
+    if left is None:
+        return norm.activated(x, None, seen)
+    return norm.after(left.conv, left.inner, x, seen)
 
 
 class WideResNet(Network):
@@ -59,7 +69,7 @@ class WideResNet(Network):
         if depth % 6 != 4:
             raise ValueError(f"depth is {depth}, expected 6n + 4, such as 10, 16, 22 or 28")
         blocks = (depth - 4) // 6
-        self.stem = Stem(channels, 16, 3, padding=1, bias=conv_bias)
+        self.stem = Stem(channels, 16, bias=conv_bias)
         layers: list[nn.Module] = []
         inputs = 16
         for group in range(groups):
@@ -84,40 +94,17 @@ class WideResNet(Network):
         nn.init.zeros_(self.head.bias)
 
     def feature_map(self, images: Tensor) -> Tensor:
-        x, path = self.stem(images), None
+        seen: Seen = []
+        x, left = self.stem(images), None
         for block in self.blocks:
-            x, path = block(x, path)
-        active: Tensor
-        _, active = self.norm.activated(x, path)
+            x, left = block(x, left, seen)
+        _, active = summed(self.norm, x, left, seen)
+        follow_all(seen)
         return active
 
     def classify(self, features: Tensor) -> Tensor:
         logits: Tensor = self.head(features)
         return logits
-
-
-class Stem(nn.Conv2d):
-    """The first convolution; compiled for a GPU, a matrix product over its few inputs.
-
-    Libraries have no quick convolution for three channels. The columns are filled up to a multiple
-    of 8, which the matrix units want.
-    """
-
-    def forward(self, x: Tensor) -> Tensor:
-        if not (x.is_cuda and torch.compiler.is_compiling()) or x.requires_grad:
-            return super().forward(x)
-        batch, channels, height, width = x.shape
-        padded = F.pad(x, (1, 1, 1, 1)).permute(0, 2, 3, 1).contiguous()
-        image, row, pixel, _ = padded.stride()
-        # Of each row of taps, three pixels of all channels lie side by side.
-        taps = padded.as_strided(
-            (batch, height, width, 3, 3 * channels), (image, row, pixel, row, 1)
-        )
-        spare = -9 * channels % 8
-        columns = F.pad(taps.flatten(3), (0, spare)).flatten(0, 2)
-        weight = F.pad(self.weight.permute(0, 2, 3, 1).flatten(1), (0, spare))
-        rows = F.linear(columns, weight, self.bias)
-        return rows.view(batch, height, width, -1).permute(0, 3, 1, 2)
 
 
 def norm(channels: int) -> Norm:
