@@ -84,9 +84,8 @@ def choice_of(run: Run, *, balanced: bool) -> Choice:
             index = run.dataset.unlabeled[at : at + EVALUATION_BATCH]
             view = run.augment(images.read(index).to(run.device), "plain")
             features = state.student.pool(state.student.feature_map(view))
-            drawn = [
-                state.student.classify(dropped(features, spec.dropout)) for _ in range(SAMPLES)
-            ]
+            seen = dropped(spec.dropout, *[features] * SAMPLES)
+            drawn = [state.student.classify(one) for one in seen]
             parts.append(torch.stack(drawn).float().cpu())
     return choose(torch.cat(parts, dim=1), balanced=balanced)
 

@@ -2,9 +2,11 @@
 
 import copy
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from fullmatch.algorithms import ALGORITHMS, algorithm, full, names
 from fullmatch.core import Spec
@@ -42,6 +44,30 @@ def test_traces_as_one_graph(name: str, tmp_path: Path) -> None:
         memory = eager.algorithm.state_dict() | eager.student.state_dict()
         again = traced.algorithm.state_dict() | traced.student.state_dict()
         torch.testing.assert_close(again, memory, **close)
+
+
+class Draws(TorchDispatchMode):
+    """Counts calls that draw random numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@every
+def test_draws_random_numbers_in_one_call(name: str, tmp_path: Path) -> None:
+    """A compiler may exchange two, and the steps would no longer be those of eager code."""
+    toy = Toy(spec_of(name, tmp_path))
+    batch = toy.batch(toy.algorithm.views)
+    with Draws() as draws:
+        toy.algorithm(toy.student, toy.teacher, batch, torch.tensor(0.5))
+    drawing = {"mixmatch", "remixmatch", "npmatch", "ups", "ups_offline", "vat"}
+    assert len(draws.seen) == (name.removeprefix("full-") in drawing), draws.seen
 
 
 @every

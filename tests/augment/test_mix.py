@@ -7,14 +7,15 @@ import torch
 from scipy import stats
 from torch.nn import functional as F
 
-from fullmatch.augment.mix import mixup
+from fullmatch.augment.mix import draw, mixup
 
 
 def test_images_and_targets_share_one_weight() -> None:
     torch.manual_seed(1)
     images, targets = torch.rand(6, 3, 4, 4), F.one_hot(torch.arange(6)).float()
     permutation = torch.tensor([1, 2, 3, 4, 5, 0])
-    mixed, mixed_targets = mixup(images, targets, 0.75, permutation)
+    chances = draw(0.75, 6, images.device)._replace(partners=permutation)
+    mixed, mixed_targets = mixup(images, targets, 0.75, chances)
     weight = mixed_targets[0, 0]
     assert 0.5 <= weight <= 1
     torch.testing.assert_close(mixed, weight * images + (1 - weight) * images[permutation])
@@ -24,10 +25,8 @@ def test_images_and_targets_share_one_weight() -> None:
 
 @pytest.mark.parametrize("alpha", [0.5, 0.75, 16.0])
 def test_weight_is_the_larger_part_of_a_beta_draw(alpha: float) -> None:
-    torch.manual_seed(2)
-    targets = torch.eye(2)
-    swap = torch.tensor([1, 0])
-    weights = torch.stack([mixup(targets, targets, alpha, swap)[1][0, 0] for _ in range(2000)])
+    torch.manual_seed(0)
+    weights = torch.stack([draw(alpha, 2, torch.device("cpu")).weight for _ in range(2000)])
 
     def cdf(weight: Any) -> Any:
         return stats.beta.cdf(weight, alpha, alpha) - stats.beta.cdf(1 - weight, alpha, alpha)
@@ -40,6 +39,13 @@ def test_partners_are_a_random_permutation() -> None:
     _, mixed = mixup(torch.rand(50, 1), torch.eye(50), 0.75)
     torch.testing.assert_close(mixed.sum(dim=0), torch.ones(50))  # everyone is one's partner
     assert (mixed.diagonal() < 1).sum() > 40
+
+
+def test_other_chances_are_uniform() -> None:
+    torch.manual_seed(5)
+    others = draw(0.75, 3, torch.device("cpu"), others=5000).others
+    assert others.min() >= 0 and others.max() < 1
+    assert stats.kstest(others.double().numpy(), "uniform").pvalue > 0.01
 
 
 def test_traces_as_one_graph() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fullmatch.augment.mix import mixup
+from fullmatch.augment.mix import Chances, draw, mixup
 from fullmatch.core import Batch, Network
 from tests.reference.consistency import Memoryless, squared
 from tests.reference.rows import (
@@ -26,10 +26,12 @@ def sharpened(probs: Row, temperature: float) -> Row:
     return normalised([p ** (1 / temperature) for p in probs])
 
 
-def mixed(images: Tensor, targets: list[Row], alpha: float) -> tuple[Tensor, list[Row]]:
+def mixed(
+    images: Tensor, targets: list[Row], alpha: float, chances: Chances | None = None
+) -> tuple[Tensor, list[Row]]:
     """As `mixup` would, but each picture by itself; the drawn blend is read off an identity."""
     size = len(images)
-    _, blend = mixup(torch.zeros(size, 1), torch.eye(size), alpha)
+    _, blend = mixup(torch.zeros(size, 1), torch.eye(size), alpha, chances)
     pictures, rows = [], []
     for weights in blend.tolist():
         pictures.append(sum(w * image for w, image in zip(weights, images, strict=True)))
@@ -80,18 +82,20 @@ class ReMixMatch(Memoryless):
             guesses.append(sharpened(normalised(scaled), spec.temperature))
         known = [one_hot(label, len(now)) for label in batch.labels.tolist()]
         pictures = torch.cat([batch.labeled[0], strong, other, weak])
-        pictures, targets = mixed(pictures, known + guesses + guesses + guesses, spec.alpha)
+        chances = draw(spec.alpha, len(pictures), pictures.device, others=len(strong))
+        targets = known + guesses + guesses + guesses
+        pictures, targets = mixed(pictures, targets, spec.alpha, chances)
         found = [softmax(row) for row in logits_of(student, pictures)[0]]
         losses = [cross_entropy(t, p) for t, p in zip(targets, found, strict=True)]
         unmixed = [softmax(row) for row in logits_of(student, strong)[0]]
         own = mean([cross_entropy(g, p) for g, p in zip(guesses, unmixed, strict=True)])
         size = len(known)
         unlabeled = spec.coefficient * mean(losses[size:]) + spec.unmixed * own
-        rotation = self.rotation(student, strong)
+        rotation = self.rotation(student, strong, chances.others)
         return mean(losses[:size]) + self.ramp(progress) * unlabeled + spec.rotation * rotation
 
-    def rotation(self, student: Network, images: Tensor) -> float:
-        turns = torch.randint(4, (len(images),)).tolist()
+    def rotation(self, student: Network, images: Tensor, chances: Tensor) -> float:
+        turns = [int(4 * chance) for chance in chances.tolist()]
         pairs = zip(images, turns, strict=True)
         pictures = torch.stack([torch.rot90(image, turn, (1, 2)) for image, turn in pairs])
         rows = self.turn(copy.deepcopy(student)(pictures).features).tolist()

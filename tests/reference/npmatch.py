@@ -49,9 +49,10 @@ class Reference:
             0.1 + 0.9 * np.log1p(np.exp(applied(self.process.scale, row))),
         )
 
-    def decoded(self, gaussian: tuple[Array, Array], features: Array, path: Array) -> Array:
-        """Logits (S, B, C) with the next draws of torch's generator."""
-        draws = array(torch.randn_like(self.process.draws))
+    def decoded(
+        self, gaussian: tuple[Array, Array], features: Array, path: Array, draws: Array
+    ) -> Array:
+        """Logits (S, B, C)."""
         points = [gaussian[0] + gaussian[1] * draw for draw in draws]
         return np.array([[self.decode(point, row, path) for row in features] for point in points])
 
@@ -66,8 +67,9 @@ class Reference:
             features for _, features in outputs(network, [batch.labeled[0], *batch.unlabeled])
         )
         torch.manual_seed(seed)
+        draws = array(torch.randn(3, *process.draws.shape))
         memory = self.gaussian(np.mean(self.latent, axis=0))
-        samples = self.decoded(memory, weak, np.mean(self.path, axis=0))
+        samples = self.decoded(memory, weak, np.mean(self.path, axis=0), draws[0])
         probs = [np.mean([softmax(row) for row in samples[:, i]], axis=0) for i in range(len(weak))]
         entropies = [entropy(row) for row in probs]
         aligned = [row / np.mean(probs, axis=0) for row in probs]
@@ -86,8 +88,8 @@ class Reference:
         ]
         context = self.gaussian(np.mean(known, axis=0))
         target = self.gaussian(np.mean(guessed or known, axis=0))
-        first = self.decoded(context, labeled, np.mean(path, axis=0))
-        second = self.decoded(target, strong, np.mean(path, axis=0))
+        first = self.decoded(context, labeled, np.mean(path, axis=0), draws[1])
+        second = self.decoded(target, strong, np.mean(path, axis=0), draws[2])
         self.latent = (self.latent + known + guessed)[-spec.memory :]
         self.path = (self.path + path)[-spec.memory :]
         total = np.mean(

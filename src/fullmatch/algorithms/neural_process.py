@@ -52,8 +52,9 @@ class NeuralProcess(nn.Module):
             bank.rows[0] = torch.randn(width)
             bank.written += 1
 
-    def draw(self) -> Tensor:
-        return torch.randn_like(self.draws)
+    def draw(self, times: int) -> tuple[Tensor, ...]:  # (S, L) each
+        """In one call, since compiled code does not keep the order of several."""
+        return torch.randn((times, *self.draws.shape), device=self.draws.device).unbind()
 
     def latent(self, features: Tensor, labels: Tensor) -> Tensor:  # (B, D), (B, C) -> (B, L)
         rows: Tensor = self.latent_path(torch.cat([features, labels], dim=1))

@@ -56,7 +56,8 @@ class NPMatchLoss(PseudoLabeling):
         passes, process = super().passes(student, batch), self.process
         labeled, strong = passes.labeled.features, passes.strong[0].features
         # Detached rather than run without gradient, as in `Headed`.
-        recalled = process.recall(passes.weak.features.detach(), process.draw())
+        first, *rest = process.draw(3)
+        recalled = process.recall(passes.weak.features.detach(), first)
         with torch.no_grad():
             mean = log_mean(recalled).exp()
             probs = evened(mean, distributed.mean(mean.mean(dim=0)))
@@ -71,8 +72,10 @@ class NPMatchLoss(PseudoLabeling):
         chosen = (guessed * weight[:, None]).sum(dim=0) / total.clamp(min=1)
         target = process.gaussian(torch.where(total > 0, chosen, known.mean(dim=0)))
         samples = [
-            process.decode(gaussian.sample(process.draw()), features, path.mean(dim=0))
-            for gaussian, features in ((context, labeled), (target, strong))
+            process.decode(gaussian.sample(draws), features, path.mean(dim=0))
+            for gaussian, draws, features in zip(
+                (context, target), rest, (labeled, strong), strict=True
+            )
         ]
         process.remember(
             path, torch.cat([known, guessed]), torch.cat([truth[:, 0] >= 0, weight > 0])

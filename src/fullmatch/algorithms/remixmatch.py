@@ -11,7 +11,7 @@ from fullmatch.algorithms.about import About
 from fullmatch.algorithms.alignment import MovingMean, aligned
 from fullmatch.algorithms.passes import apart, ramp
 from fullmatch.algorithms.rotation import check_square, turned
-from fullmatch.augment.mix import mixup
+from fullmatch.augment.mix import draw, mixup
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
 from fullmatch.losses import cross_entropy, sharpen
 
@@ -36,9 +36,9 @@ class ReMixMatchLoss(Algorithm):
         probs = aligned(probs, self.predicted(probs), self.class_prior)
         return sharpen(probs, self.spec.temperature)
 
-    def rotation(self, student: Network, images: Tensor) -> Tensor:
+    def rotation(self, student: Network, images: Tensor, chances: Tensor) -> Tensor:
         """How well the head tells by which quarter turn each picture was turned."""
-        turns = torch.randint(4, (len(images),), device=images.device)
+        turns = (4 * chances).long().clamp(max=3)
         return cross_entropy(self.turn(apart(student, turned(images, turns)).features), turns)
 
     def forward(
@@ -48,16 +48,15 @@ class ReMixMatchLoss(Algorithm):
         weak, strong, other = batch.unlabeled
         guess = self.guess(student, weak)
         known = F.one_hot(batch.labels, self.num_classes).float()
-        images, targets = mixup(
-            torch.cat([batch.labeled[0], strong, other, weak]),
-            torch.cat([known, guess, guess, guess]),
-            spec.alpha,
-        )
+        images = torch.cat([batch.labeled[0], strong, other, weak])
+        targets = torch.cat([known, guess, guess, guess])
+        chances = draw(spec.alpha, len(images), images.device, others=len(strong))
+        images, targets = mixup(images, targets, spec.alpha, chances)
         logits = student(images).logits
         supervised = cross_entropy(logits[:size], targets[:size])
         consistency = cross_entropy(logits[size:], targets[size:])
         unmixed = cross_entropy(apart(student, strong).logits, guess)
-        rotation = self.rotation(student, strong)
+        rotation = self.rotation(student, strong, chances.others)
         scale = ramp(progress, spec.ramp)
         unlabeled = spec.coefficient * consistency + spec.unmixed * unmixed
         return Objective(

@@ -10,10 +10,15 @@ from fullmatch.core import Task
 from fullmatch.losses import cross_entropy
 
 
-def dropped(features: Tensor, rate: float) -> Tensor:
-    """Dropout whose random numbers are the same eager and compiled, unlike the library's."""
-    kept = torch.rand(features.shape, device=features.device) >= rate
-    return features * kept / (1 - rate)
+def dropped(rate: float, *features: Tensor) -> list[Tensor]:  # (..., F) each
+    """Dropout whose random numbers are the same eager and compiled, unlike the library's.
+
+    All of a step's are drawn in one call, since compiled code does not keep the order of several.
+    """
+    sizes = [one.numel() for one in features]
+    chances = torch.split(torch.rand(sum(sizes), device=features[0].device), sizes)
+    pairs = zip(features, chances, strict=True)
+    return [one * (chance.view(one.shape) >= rate) / (1 - rate) for one, chance in pairs]
 
 
 def log_mean(samples: Tensor) -> Tensor:  # (S, B, C) logits -> (B, C)

@@ -67,9 +67,14 @@ class UPSLoss(PseudoLabeling):
 
     def passes(self, student: Network, batch: Batch) -> Passes:
         passes = super().passes(student, batch)
-        labeled = self.sampled(student, passes.labeled.features, 1)
-        weak = self.sampled(student, passes.weak.features.detach(), self.spec.samples)
-        strong = self.sampled(student, passes.strong[0].features, self.spec.samples)
+        samples = self.spec.samples
+        seen = dropped(
+            self.spec.dropout,
+            passes.labeled.features[None],
+            passes.weak.features.detach().expand(samples, -1, -1),
+            passes.strong[0].features.expand(samples, -1, -1),
+        )
+        labeled, weak, strong = (classified(student, one) for one in seen)
         return Passes(
             Output(labeled[0], passes.labeled.features),
             Output(log_mean(weak.detach()), passes.weak.features),
@@ -77,12 +82,12 @@ class UPSLoss(PseudoLabeling):
             (weak.detach(), strong),
         )
 
-    def sampled(self, student: Network, features: Tensor, samples: int) -> Tensor:  # (S, B, C)
-        seen = dropped(features.expand(samples, -1, -1), self.spec.dropout)
-        return torch.unflatten(student.classify(seen.flatten(0, 1)), 0, (samples, -1))
-
     def consistency(self, passes: Passes, pseudo: PseudoLabels) -> Tensor:
         return sampled_cross_entropy(passes.heads[1], pseudo.target, pseudo.weight)
+
+
+def classified(network: Network, samples: Tensor) -> Tensor:  # (S, B, F) -> (S, B, C)
+    return torch.unflatten(network.classify(samples.flatten(0, 1)), 0, (len(samples), -1))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,19 +36,17 @@ class UPSRound(Algorithm):
         for name, tensor in choice._asdict().items():
             self.register_buffer(name, tensor)
 
-    def logits(self, student: Network, features: Tensor) -> Tensor:
-        return student.classify(dropped(features, self.dropout))
-
     def forward(
         self, student: Network, teacher: Network, batch: Batch, progress: Tensor
     ) -> Objective:
         labeled, unlabeled = joint(student, [batch.labeled[0], batch.unlabeled[0]])
         index = batch.unlabeled_index
         chosen = self.positive[index].float()
-        logits = self.logits(student, unlabeled.features)
+        certain, rest = dropped(self.dropout, labeled.features, unlabeled.features)
+        logits = student.classify(rest)
         # The mean over all labels, given or chosen, as if they were one set.
         given, taken = len(batch.labels), chosen.sum()
-        supervised = cross_entropy(self.logits(student, labeled.features), batch.labels)
+        supervised = cross_entropy(student.classify(certain), batch.labels)
         positive = cross_entropy(logits, self.label[index], chosen) * len(chosen)
         positive = (supervised * given + positive) / (given + taken)
         negative = negative_learning(logits, self.negative[index])
