@@ -18,6 +18,7 @@ every = pytest.mark.parametrize("name", names())
 FAMILY = [name for name, spec in ALGORITHMS.items() if hasattr(spec, "with_full")]
 # Its equivariance loss sends gradient through the weak view as well, by design.
 LEARNS_FROM_WEAK = {"crmatch"}
+DRAWING = {"mixmatch", "remixmatch", "npmatch", "ups", "ups_offline", "vat"}
 
 
 @every
@@ -66,8 +67,8 @@ def test_draws_random_numbers_in_one_call(name: str, tmp_path: Path) -> None:
     batch = toy.batch(toy.algorithm.views)
     with Draws() as draws:
         toy.algorithm(toy.student, toy.teacher, batch, torch.tensor(0.5))
-    drawing = {"mixmatch", "remixmatch", "npmatch", "ups", "ups_offline", "vat"}
-    assert len(draws.seen) == (name.removeprefix("full-") in drawing), draws.seen
+    assert len(draws.seen) <= 1, draws.seen
+    assert draws.seen or name.removeprefix("full-") not in DRAWING
 
 
 @every
