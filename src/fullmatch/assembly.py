@@ -14,6 +14,7 @@ from fullmatch.data import SemiDataset
 from fullmatch.data.feed import feed_of
 from fullmatch.errors import many
 from fullmatch.models import network, shape_of_map
+from fullmatch.models.gpu import introduce_operators
 from fullmatch.models.shared_norm import share_statistics
 from fullmatch.models.weights import as_published
 from fullmatch.training.evaluation import Scores, probabilities, scores
@@ -114,6 +115,8 @@ class Assembly:
         self.augmentation = Augmentation(self.augment, algorithm.views)
         self.loss = Loss(self.state.student, self.state.teacher, algorithm)
         eager = execution == "eager"
+        if not eager:
+            introduce_operators()
         self.step = TrainingStep(
             self.state,
             feed,

@@ -149,7 +149,7 @@ def test_operators_are_well_defined() -> None:
         (normalization.add_and_normalize, (*leaves, EPS, SLOPE)),
         (normalization.gradients, (x.detach(), path.detach(), None, found, EPS, SLOPE)),
         (normalization.gradients, (x.detach(), path.detach(), path.detach(), found, EPS, SLOPE)),
-        (normalization.move_statistics, ([found[0].clone()], [found[1].clone()], [found], 0.5)),
+        (normalization.move_statistics, ([found[0].clone()], [found[1].clone()], [found], [0.5])),
         (normalization.convolve_and_normalize, (*convolved(None), EPS, SLOPE)),
         (normalization.convolve_and_normalize, (*convolved(given(2, 32, 3, 8)[0]), EPS, SLOPE)),
     ):
@@ -159,9 +159,10 @@ def test_operators_are_well_defined() -> None:
 def test_kernels_are_for_compiled_bfloat16_on_the_gpus_they_were_measured_on() -> None:
     assert not gpu.kernels_for(torch.zeros(1, 8, 2, 2, dtype=torch.bfloat16))
     assert not gpu.measured_on(torch.device("cpu"))
-    assert normalization.fits(torch.empty(1, 32, 2, 2))
-    for shape in [(1, 24, 2, 2), (1, 4, 2, 2), (1, 2048, 1, 1), (2**16, 64, 2**9, 1)]:
-        assert not normalization.fits(torch.empty(shape, device="meta"))
+    assert normalization.fits(32, 128)
+    for channels, numbers in [(24, 96), (4, 16), (2048, 2048), (64, 2**31)]:
+        assert not normalization.fits(channels, numbers)
+    assert gpu.rounded(torch.zeros(1, device="meta")).is_meta
 
 
 @pytest.mark.gpu
@@ -203,13 +204,19 @@ def test_norm_in_one_pass_is_the_libraries() -> None:
 @pytest.mark.parametrize("adds", [False, True])
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("inputs", [16, 32])
+@pytest.mark.parametrize("shape", [(3, 5, 12), (8, 8, 32), (9, 5, 32)])
 def test_after_a_convolution(
-    adds: bool, compiled: bool, inputs: int, monkeypatch: pytest.MonkeyPatch
+    adds: bool,
+    compiled: bool,
+    inputs: int,
+    shape: tuple[int, int, int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The whole of a block's half by kernels, against PyTorch with twice the digits."""
     torch.manual_seed(0)
-    x, _, weight, bias = given(3, 32, 5, 12)
-    inner = given(3, inputs, 5, 12)[1]
+    count, *side = shape
+    x, _, weight, bias = given(count, 32, *side)
+    inner = given(count, inputs, *side)[1]
     conv = Conv3x3(inputs, 32).to(x.device)
     norm = Norm(32, eps=EPS, momentum=0.1).to(x.device)
     with torch.no_grad():

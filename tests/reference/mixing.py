@@ -26,12 +26,10 @@ def sharpened(probs: Row, temperature: float) -> Row:
     return normalised([p ** (1 / temperature) for p in probs])
 
 
-def mixed(
-    images: Tensor, targets: list[Row], alpha: float, chances: Chances | None = None
-) -> tuple[Tensor, list[Row]]:
+def mixed(images: Tensor, targets: list[Row], chances: Chances) -> tuple[Tensor, list[Row]]:
     """As `mixup` would, but each picture by itself; the drawn blend is read off an identity."""
     size = len(images)
-    _, blend = mixup(torch.zeros(size, 1), torch.eye(size), alpha, chances)
+    _, blend = mixup(torch.zeros(size, 1), torch.eye(size), chances)
     pictures, rows = [], []
     for weights in blend.tolist():
         pictures.append(sum(w * image for w, image in zip(weights, images, strict=True)))
@@ -49,7 +47,8 @@ class MixMatch(Memoryless):
             guesses.append(sharpened(average, self.spec.temperature))
         known = [one_hot(label, len(guesses[0])) for label in batch.labels.tolist()]
         pictures = torch.cat([batch.labeled[0], *batch.unlabeled])
-        pictures, targets = mixed(pictures, known + guesses + guesses, self.spec.alpha)
+        chances = draw(self.spec.alpha, len(pictures), pictures.device)
+        pictures, targets = mixed(pictures, known + guesses + guesses, chances)
         probs = [softmax(row) for row in logits_of(student, pictures)[0]]
         size = len(known)
         losses = [cross_entropy(t, p) for t, p in zip(targets[:size], probs[:size], strict=True)]
@@ -84,7 +83,7 @@ class ReMixMatch(Memoryless):
         pictures = torch.cat([batch.labeled[0], strong, other, weak])
         chances = draw(spec.alpha, len(pictures), pictures.device, others=len(strong))
         targets = known + guesses + guesses + guesses
-        pictures, targets = mixed(pictures, targets, spec.alpha, chances)
+        pictures, targets = mixed(pictures, targets, chances)
         found = [softmax(row) for row in logits_of(student, pictures)[0]]
         losses = [cross_entropy(t, p) for t, p in zip(targets, found, strict=True)]
         unmixed = [softmax(row) for row in logits_of(student, strong)[0]]

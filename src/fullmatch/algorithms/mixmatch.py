@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.passes import apart, ramp
-from fullmatch.augment.mix import mixup
+from fullmatch.augment.mix import draw, mixup
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
 from fullmatch.losses import cross_entropy, sharpen, squared_distance
 
@@ -33,11 +33,9 @@ class MixMatchLoss(Algorithm):
         spec, size = self.spec, len(batch.labels)
         guess = self.guess(student, batch.unlabeled)
         known = F.one_hot(batch.labels, self.num_classes).float()
-        images, targets = mixup(
-            torch.cat([batch.labeled[0], *batch.unlabeled]),
-            torch.cat([known, *[guess] * len(batch.unlabeled)]),
-            spec.alpha,
-        )
+        images = torch.cat([batch.labeled[0], *batch.unlabeled])
+        targets = torch.cat([known, *[guess] * len(batch.unlabeled)])
+        images, targets = mixup(images, targets, draw(spec.alpha, len(images), images.device))
         logits = student(images).logits
         supervised = cross_entropy(logits[:size], targets[:size])
         consistency = squared_distance(logits[size:].float().softmax(dim=1), targets[size:])

@@ -56,8 +56,8 @@ class NPMatchLoss(PseudoLabeling):
         passes, process = super().passes(student, batch), self.process
         labeled, strong = passes.labeled.features, passes.strong[0].features
         # Detached rather than run without gradient, as in `Headed`.
-        first, *rest = process.draw(3)
-        recalled = process.recall(passes.weak.features.detach(), first)
+        draws = process.draw(3)
+        recalled = process.recall(passes.weak.features.detach(), draws[0])
         with torch.no_grad():
             mean = log_mean(recalled).exp()
             probs = evened(mean, distributed.mean(mean.mean(dim=0)))
@@ -71,20 +71,17 @@ class NPMatchLoss(PseudoLabeling):
         total = weight.sum()
         chosen = (guessed * weight[:, None]).sum(dim=0) / total.clamp(min=1)
         target = process.gaussian(torch.where(total > 0, chosen, known.mean(dim=0)))
-        samples = [
-            process.decode(gaussian.sample(draws), features, path.mean(dim=0))
-            for gaussian, draws, features in zip(
-                (context, target), rest, (labeled, strong), strict=True
-            )
-        ]
+        memory = path.mean(dim=0)
+        certain = process.decode(context.sample(draws[1]), labeled, memory)
+        guesses = process.decode(target.sample(draws[2]), strong, memory)
         process.remember(
             path, torch.cat([known, guessed]), torch.cat([truth[:, 0] >= 0, weight > 0])
         )
         return Passes(
-            Output(log_mean(samples[0]), labeled),
+            Output(log_mean(certain), labeled),
             Output(mean.log(), passes.weak.features),
-            (Output(log_mean(samples[1]), strong),),
-            Sampled(samples[0], samples[1], probs, weight, *context, *target),
+            (Output(log_mean(guesses), strong),),
+            Sampled(certain, guesses, probs, weight, *context, *target),
         )
 
     def supervised(self, passes: Passes, batch: Batch, progress: Tensor) -> Tensor:

@@ -38,7 +38,7 @@ class ReMixMatchLoss(Algorithm):
 
     def rotation(self, student: Network, images: Tensor, chances: Tensor) -> Tensor:
         """How well the head tells by which quarter turn each picture was turned."""
-        turns = (4 * chances).long().clamp(max=3)
+        turns = (4 * chances).long()
         return cross_entropy(self.turn(apart(student, turned(images, turns)).features), turns)
 
     def forward(
@@ -51,7 +51,7 @@ class ReMixMatchLoss(Algorithm):
         images = torch.cat([batch.labeled[0], strong, other, weak])
         targets = torch.cat([known, guess, guess, guess])
         chances = draw(spec.alpha, len(images), images.device, others=len(strong))
-        images, targets = mixup(images, targets, spec.alpha, chances)
+        images, targets = mixup(images, targets, chances)
         logits = student(images).logits
         supervised = cross_entropy(logits[:size], targets[:size])
         consistency = cross_entropy(logits[size:], targets[size:])

@@ -11,7 +11,7 @@ class Chances(NamedTuple):
 
     weight: Tensor  # 0-d, how much of itself every image keeps: one half or more
     partners: Tensor  # (B,) a permutation
-    others: Tensor  # (N,) between 0 and 1, for what else the step leaves to chance
+    others: Tensor  # (N,) at least 0 and below 1, for what else the step leaves to chance
 
 
 def draw(alpha: float, count: int, device: torch.device, *, others: int = 0) -> Chances:
@@ -25,18 +25,16 @@ def draw(alpha: float, count: int, device: torch.device, *, others: int = 0) -> 
     )
     pair, order, rest = torch.split(torch._standard_gamma(shapes), [2, count, others])
     pair = pair.clamp(min=torch.finfo(pair.dtype).tiny)
-    return Chances(pair.max() / pair.sum(), order.argsort(), -torch.expm1(-rest))
+    uniform = (-torch.expm1(-rest)).clamp(max=1 - torch.finfo(rest.dtype).eps / 2)
+    return Chances(pair.max() / pair.sum(), order.argsort(), uniform)
 
 
 def mixup(
     images: Tensor,
     targets: Tensor,  # (B, C) probabilities
-    alpha: float,
-    chances: Chances | None = None,  # drawn when not given
+    chances: Chances,
 ) -> tuple[Tensor, Tensor]:
     """Blends with one weight of at least one half per batch, so each image stays the main one."""
-    if chances is None:
-        chances = draw(alpha, len(images), images.device)
     weight, partners, _ = chances
     mixed = [weight * part + (1 - weight) * part[partners] for part in (images, targets)]
     return mixed[0], mixed[1]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from fullmatch.models.gpu import channels_last, kernels_for, operator, rounded
 
 NARROW = {(32, 32), (32, 16)}  # (outputs, inputs) that libraries compute at half the speed
-THIN = (16, 4)  # those of a first convolution, where the kernels want a power of two
+THIN = (16, 4)  # (outputs, inputs) of a first convolution, its channels filled up to four
 
 
 class Conv3x3(nn.Conv2d):
@@ -27,9 +27,9 @@ class Conv3x3(nn.Conv2d):
 
 
 class Stem(nn.Conv2d):
-    """A first convolution of up to three channels, for which libraries have nothing quick.
+    """A first convolution, of so few channels that libraries have nothing quick for it.
 
-    The kernels read four, of which the last are zero. They have no gradient of images.
+    The kernels read four, of which the last may be zero. They have no gradient of images.
     """
 
     def __init__(self, inputs: int, outputs: int, *, bias: bool = False) -> None:

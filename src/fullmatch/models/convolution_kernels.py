@@ -94,7 +94,8 @@ def convolve(  # type: ignore[no-untyped-def]
     """One program's share of the rows, with a row of zeros between the images.
 
     An input row is the last of three for the output row above it, which is stored, the second for
-    the one beside it, and the first for the one below.
+    the one beside it, and the first for the one below. If asked to, it ADDS other images to what it
+    stores, and SUMS that and its squares by channel, a share for each program.
     """
     begin, end = share(steps, programs)
     top = load_matrix(matrices, 0, 4 * INPUTS, 2 * OUTPUTS)

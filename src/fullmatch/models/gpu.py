@@ -25,9 +25,11 @@ def kernels_for(x: Tensor) -> bool:
 
 
 def rounded(x: Tensor) -> Tensor:
-    """As autocast hands images to a library's convolution."""
+    """As autocast would hand images to a library's convolution."""
     kind = x.device.type
-    return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
+    if x.dtype != torch.float32 or x.is_meta or not torch.is_autocast_enabled(kind):
+        return x
+    return x.to(torch.get_autocast_dtype(kind))
 
 
 def operator(name: str, mutates_args: Sequence[str] = ()) -> Callable[[Function], CustomOpDef]:

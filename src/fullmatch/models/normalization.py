@@ -1,4 +1,4 @@
-"""Batch norm, alone or between an addition and a leaky ReLU, where a GPU does all three at once."""
+"""Batch norm; and all at once on a GPU: a convolution, an addition, batch norm and leaky ReLU."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -50,7 +50,7 @@ class Norm(nn.BatchNorm2d):
 
         Where kernels compute it, what they have seen is left to `follow_all`.
         """
-        if not (self.training and kernels_for(x) and fits(x)):
+        if not (self.training and kernels_for(x) and fits(x.shape[1], x.numel())):
             total = x if path is None else x + path
             return total, F.leaky_relu(self(total), SLOPE)
         if path is None:
@@ -66,8 +66,10 @@ class Norm(nn.BatchNorm2d):
     def after(
         self, conv: Conv3x3, inner: Tensor, x: Tensor | None, seen: Seen
     ) -> tuple[Tensor, Tensor]:
-        """A convolution of inner, to which x is added; and the leaky ReLU of its normalisation."""
-        if not (self.training and conv.narrow and kernels_for(inner)):
+        """`activated` of x and a convolution of inner, which are added first."""
+        count, _, height, width = inner.shape
+        able = fits(conv.out_channels, count * conv.out_channels * height * width)
+        if not (self.training and conv.narrow and kernels_for(inner) and able):
             return self.activated(conv(inner), x, seen)
         total, active, found = convolve_and_normalize(
             inner, conv.weight, x, self.weight, self.bias, self.eps, SLOPE
@@ -81,15 +83,14 @@ def follow_all(seen: Seen) -> None:
     if seen:
         layers, found = zip(*seen, strict=True)
         means, variances = [n.running_mean for n in layers], [n.running_var for n in layers]
-        (momentum,) = {layer.momentum for layer in layers}
-        move_statistics(means, variances, [one.detach() for one in found], momentum)
+        momenta = [layer.momentum for layer in layers]
+        move_statistics(means, variances, [one.detach() for one in found], momenta)
 
 
-def fits(x: Tensor) -> bool:
-    """Whether the kernels know such a shape: channels a power of two, and numbers of 32 bits."""
-    channels = x.shape[1]
+def fits(channels: int, numbers: int) -> bool:
+    """Whether the kernels know such images: channels a power of two, and places of 32 bits."""
     # At least those that one program finishes together; of more than 1024 nothing was tried.
-    return 8 <= channels <= 1024 and channels & (channels - 1) == 0 and x.numel() < 2**31
+    return 8 <= channels <= 1024 and channels & (channels - 1) == 0 and numbers < 2**31
 
 
 # The kernels need Triton, which not every machine has, so each operator imports them when it runs.
@@ -99,7 +100,7 @@ def fits(x: Tensor) -> bool:
 def normalize(
     x: Tensor, weight: Tensor, bias: Tensor, eps: float, slope: float
 ) -> tuple[Tensor, Tensor]:
-    """Activated, and what is `FOUND` out about every channel on the way."""
+    """The activation, and the lines of `FOUND` for every channel."""
     from fullmatch.models import normalization_kernels as kernels
 
     return kernels.normalize(channels_last(x), None, weight, bias, eps, slope)[1:]
@@ -136,11 +137,14 @@ def convolve_and_normalize(
 
 @operator("move_statistics", mutates_args=("means", "variances"))
 def move_statistics(
-    means: Sequence[Tensor], variances: Sequence[Tensor], found: Sequence[Tensor], momentum: float
+    means: Sequence[Tensor],
+    variances: Sequence[Tensor],
+    found: Sequence[Tensor],
+    momenta: Sequence[float],
 ) -> None:
     """Towards means and unbiased variances that `normalize` found."""
     batch = [one[FOUND.index(what)] for what in ("mean", "unbiased") for one in found]
-    torch._foreach_lerp_([*means, *variances], batch, momentum)
+    torch._foreach_lerp_([*means, *variances], batch, [*momenta, *momenta])
 
 
 @operator("normalization_gradients")

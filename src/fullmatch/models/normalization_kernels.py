@@ -14,6 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from fullmatch.models.gpu import processors
+from fullmatch.models.normalization import FOUND
 
 WARPS = 8
 TILE = 4096  # elements of a program that computes each by itself
@@ -88,7 +89,7 @@ def finish_moments(  # type: ignore[no-untyped-def]
     sums, weight, bias, found, rows, eps, programs,
     CHANNELS: tl.constexpr, LINES: tl.constexpr, SOME: tl.constexpr,
 ):  # fmt: skip
-    """Mean, variance and unbiased variance of some channels, and what normalises them."""
+    """The lines of `FOUND` for some channels."""
     channel = tl.program_id(0) * SOME + tl.arange(0, SOME)
     first, second = total_of(sums, programs, channel, CHANNELS, LINES)
     mean = first / rows
@@ -175,10 +176,9 @@ def normalization_gradient(  # type: ignore[no-untyped-def]
 def normalize(
     x: Tensor, path: Tensor | None, weight: Tensor, bias: Tensor, eps: float, slope: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of channels_last images: x + path, its normalisation after a leaky ReLU, and statistics.
+    """Of channels_last images: x + path, its activation, and the lines of `FOUND`.
 
-    Those are mean, variance, scale, shift and unbiased variance of every channel. Without a path, x
-    is its own sum.
+    Without a path, x is its own sum.
     """
     rows = x.numel() // x.shape[1]
     total = x if path is None else torch.empty_like(x)
@@ -192,10 +192,10 @@ def normalize(
 def normalize_summed(
     total: Tensor, sums: Tensor, weight: Tensor, bias: Tensor, eps: float, slope: float
 ) -> tuple[Tensor, Tensor]:
-    """The same of images whose sums are known: shares of them (programs, 2, channels)."""
+    """Activation and `FOUND` of images whose sums are known, in shares (programs, 2, channels)."""
     programs, _, channels = sums.shape
     rows = total.numel() // channels
-    found = sums.new_empty((5, channels))
+    found = sums.new_empty((len(FOUND), channels))
     finish_moments[(channels // SOME,)](
         sums, weight, bias, found, rows, eps, **finished(programs, channels)
     )

@@ -14,7 +14,6 @@ from fullmatch import distributed
 from fullmatch.core import Batch
 from fullmatch.data.feed import RawBatch
 from fullmatch.errors import UserError
-from fullmatch.models.gpu import introduce_operators
 from fullmatch.training.step import Augmentation
 
 Execution = Literal["auto", "eager", "compiled", "graph"]
@@ -79,7 +78,6 @@ def compiled_loss(module: nn.Module) -> Callable[..., Any]:
     A step is bound by memory, not by arithmetic: what is quickly computed is computed again
     wherever it is read. In the augmentation, with its long chains, that would cost more.
     """
-    introduce_operators()
     options: dict[str, Any] = {
         "fallback_random": True,
         "realize_reads_threshold": 16,
