@@ -16,7 +16,8 @@ from torch import Tensor
 from fullmatch.models import convolution_kernels
 from fullmatch.models.convolution import NARROW
 from fullmatch.models.gpu import channels_last, measured_on
-from fullmatch.models.normalization import SLOPE, add_and_normalize
+from fullmatch.models.normalization import SLOPE
+from fullmatch.models.normalization_operators import add_and_normalize
 
 ROUNDS = 20  # calls in a recording, so that its launch does not count
 COPIES = 3  # of the operands, more than a cache holds

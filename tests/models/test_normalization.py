@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from fullmatch.models import convolution, gpu, normalization
 from fullmatch.models import normalization_kernels as kernels
+from fullmatch.models import normalization_operators as operators
 from fullmatch.models.convolution import Conv3x3
 from fullmatch.models.normalization import SLOPE, Norm, Seen, follow_all
 
@@ -145,13 +146,13 @@ def test_operators_are_well_defined() -> None:
     leaves = [one.requires_grad_() for one in (x, path, weight, bias)]
     tests = ("test_schema", "test_faketensor", "test_autograd_registration")
     for operator, arguments in (
-        (normalization.normalize, (x, *leaves[2:], EPS, SLOPE)),
-        (normalization.add_and_normalize, (*leaves, EPS, SLOPE)),
-        (normalization.gradients, (x.detach(), path.detach(), None, found, EPS, SLOPE)),
-        (normalization.gradients, (x.detach(), path.detach(), path.detach(), found, EPS, SLOPE)),
-        (normalization.move_statistics, ([found[0].clone()], [found[1].clone()], [found], [0.5])),
-        (normalization.convolve_and_normalize, (*convolved(None), EPS, SLOPE)),
-        (normalization.convolve_and_normalize, (*convolved(given(2, 32, 3, 8)[0]), EPS, SLOPE)),
+        (operators.normalize, (x, *leaves[2:], EPS, SLOPE)),
+        (operators.add_and_normalize, (*leaves, EPS, SLOPE)),
+        (operators.gradients, (x.detach(), path.detach(), None, found, EPS, SLOPE)),
+        (operators.gradients, (x.detach(), path.detach(), path.detach(), found, EPS, SLOPE)),
+        (operators.move_statistics, ([found[0].clone()], [found[1].clone()], [found], [0.5])),
+        (operators.convolve_and_normalize, (*convolved(None), EPS, SLOPE)),
+        (operators.convolve_and_normalize, (*convolved(given(2, 32, 3, 8)[0]), EPS, SLOPE)),
     ):
         torch.library.opcheck(operator, arguments, test_utils=tests)
 
@@ -159,9 +160,9 @@ def test_operators_are_well_defined() -> None:
 def test_kernels_are_for_compiled_bfloat16_on_the_gpus_they_were_measured_on() -> None:
     assert not gpu.kernels_for(torch.zeros(1, 8, 2, 2, dtype=torch.bfloat16))
     assert not gpu.measured_on(torch.device("cpu"))
-    assert normalization.fits(32, 128)
+    assert operators.fits(32, 128)
     for channels, numbers in [(24, 96), (4, 16), (2048, 2048), (64, 2**31)]:
-        assert not normalization.fits(channels, numbers)
+        assert not operators.fits(channels, numbers)
     assert gpu.rounded(torch.zeros(1, device="meta")).is_meta
 
 

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from fullmatch.models.gpu import processors
-from fullmatch.models.normalization import FOUND
+from fullmatch.models.normalization_operators import FOUND
 
 WARPS = 8
 TILE = 4096  # elements of a program that computes each by itself
