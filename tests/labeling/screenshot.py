@@ -11,7 +11,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.labeling.served import serving
 from tests.own_pictures import save
-from tests.report.browser import browser, prefer, resize
+from tests.report.browser import browser, prefer, resize, visit
 
 SIDES = {"circle": 60, "pentagon": 5, "square": 4, "triangle": 3}
 
@@ -42,7 +42,7 @@ def screenshot(path: Path) -> None:
             prefer(driver, "light")
             resize(driver, 900, 840)
             server.queue.label(0, "circle")
-            driver.get(server.address)
+            visit(driver, server.address)
             WebDriverWait(driver, 10).until(lambda d: d.execute_script("return !waiting"))
             taken = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
             path.write_bytes(base64.b64decode(taken["data"]))

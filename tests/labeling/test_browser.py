@@ -14,7 +14,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from fullmatch.labeling.server import LabelServer
 from tests.labeling.served import serving
 from tests.own_pictures import clean_folder, picture, save
-from tests.report.browser import browser, prefer, resize
+from tests.report.browser import browser, prefer, resize, visit
 
 ODD = '<img src=x onerror="document.title=1">'
 
@@ -35,9 +35,9 @@ def server(tmp_path: Path) -> Iterator[LabelServer]:
 def opened(driver: Chrome, server: LabelServer, *, width: int = 1000) -> None:
     prefer(driver, "light")
     resize(driver, width)
-    driver.get("about:blank")
+    visit(driver, "about:blank")
     driver.get_log("browser")
-    driver.get(server.address)
+    visit(driver, server.address)
     settled(driver, 0)
 
 

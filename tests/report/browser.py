@@ -8,6 +8,7 @@ from typing import Any
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.wait import WebDriverWait
 
 FLAGS = (
     "--headless=new",
@@ -35,6 +36,16 @@ def browser() -> Iterator[webdriver.Chrome]:
             yield driver
         finally:
             driver.quit()
+
+
+def visit(driver: webdriver.Chrome, address: str) -> None:
+    """Opens a page and waits for all of it.
+
+    `get` alone may return while chromium still reads the page, most of all on a busy machine.
+    """
+    driver.get(address)
+    script = "return document.readyState === 'complete'"
+    WebDriverWait(driver, 30, 0.02).until(lambda d: d.execute_script(script))
 
 
 def resize(driver: webdriver.Chrome, width: int, height: int = 900) -> None:

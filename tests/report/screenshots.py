@@ -4,7 +4,7 @@ import base64
 import sys
 from pathlib import Path
 
-from tests.report.browser import browser, prefer, resize
+from tests.report.browser import browser, prefer, resize, visit
 
 
 def screenshot(report: Path, path: Path, scheme: str, width: int, height: int | None) -> None:
@@ -12,7 +12,7 @@ def screenshot(report: Path, path: Path, scheme: str, width: int, height: int | 
     with browser() as driver:
         prefer(driver, scheme)
         resize(driver, width)
-        driver.get(report.resolve().as_uri())
+        visit(driver, report.resolve().as_uri())
         if height is None:
             height = driver.execute_script("return document.documentElement.scrollHeight")
         resize(driver, width, height)

@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from fullmatch.commands.report import report
-from tests.report.browser import browser, prefer, resize
+from tests.report.browser import browser, prefer, resize, visit
 from tests.report.written import ODD, write_run
 
 
@@ -37,10 +37,10 @@ def pages(digits_run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 def opened(driver: Chrome, path: Path, *, width: int = 1100, scheme: str = "light") -> None:
     prefer(driver, scheme)
     resize(driver, width)
-    driver.get("about:blank")
+    visit(driver, "about:blank")
     driver.get_log("browser")
     driver.get_log("performance")
-    driver.get(path.as_uri())
+    visit(driver, path.as_uri())
 
 
 def requested(driver: Chrome) -> list[str]:
