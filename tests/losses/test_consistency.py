@@ -151,3 +151,10 @@ ROWS = torch.zeros(3, 4)
 def test_bad_input_is_named(call: Callable[[], Tensor], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("label", [-100, -1, 4])
+@pytest.mark.parametrize("weight", [None, torch.ones(3)])
+def test_no_label_is_left_out_in_silence(label: int, weight: Tensor | None) -> None:
+    with pytest.raises(IndexError, match=f"Target {label} is out of bounds"):
+        cross_entropy(ROWS, torch.tensor([0, label, 1]), weight)

@@ -14,7 +14,7 @@ FUNCTIONS = [name for name in losses.__all__ if inspect.isfunction(getattr(losse
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_list_is_refused_by_its_name(name: str) -> None:
+def test_a_list_and_complex_numbers_are_refused_by_their_name(name: str) -> None:
     function = getattr(losses, name)
     needed = {
         key: parameter.annotation
@@ -27,6 +27,8 @@ def test_a_list_is_refused_by_its_name(name: str) -> None:
         given = {k: torch.rand(2, 3) if kind is Tensor else 2 for k, kind in needed.items()}
         with pytest.raises(TypeError, match=f"{key} must be a tensor; got list"):
             function(**(given | {key: [[0.2, 0.8]]}))
+        with pytest.raises(TypeError, match=f"{key} must hold real numbers; got torch.complex64"):
+            function(**(given | {key: torch.rand(2, 3, dtype=torch.complex64)}))
 
 
 SEED = torch.Generator().manual_seed(0)

@@ -14,14 +14,16 @@ from .precision import (
     widened,
 )
 
+NEVER = -(2**31)  # ignored as a label; torch's own choice, -100, would leave rows out unasked
+
 
 def cross_entropy(logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
     """Weighted cross-entropy, averaged over all rows, those of weight 0 included.
 
     `target` holds labels (N,) int64 or probabilities (N, C). A row of weight 0 adds exactly 0 to
     the value and to every gradient, even where its logits or its target are not finite, or its
-    label is -1. A class of probability 0 adds 0, even where its logit is -inf. An empty batch
-    gives 0.
+    label is -1. Every other row needs a label from 0 to C - 1: none, -100 included, is ignored. A
+    class of probability 0 adds 0, even where its logit is -inf. An empty batch gives 0.
     """
     _check(logits, target, weight)
     logits = widened(logits)
@@ -37,8 +39,9 @@ def cross_entropy(logits: Tensor, target: Tensor, weight: Tensor | None = None) 
         target = target.to(logits.dtype)
         logits = possible(logits, target)
     if weight is None:
-        return F.cross_entropy(logits, target)
-    return (F.cross_entropy(logits, target, reduction="none") * weight).mean()
+        return F.cross_entropy(logits, target, ignore_index=NEVER)
+    lost = F.cross_entropy(logits, target, ignore_index=NEVER, reduction="none")
+    return (lost * weight).mean()
 
 
 def squared_distance(probs_a: Tensor, probs_b: Tensor) -> Tensor:

@@ -38,10 +38,12 @@ def check_shape(name: str, given: Tensor, *shape: int) -> None:
 
 
 def check_tensors(**given: object) -> None:
-    """A list would fail later, and not by its name."""
+    """A list would fail later, and not by its name; complex numbers would give a complex loss."""
     for name, value in given.items():
         if not isinstance(value, Tensor):
             raise TypeError(f"{name} must be a tensor; got {type(value).__name__}")
+        if value.is_complex():
+            raise TypeError(f"{name} must hold real numbers; got {value.dtype}")
 
 
 def check_rows(**given: Tensor) -> None:
