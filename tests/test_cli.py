@@ -1,6 +1,7 @@
 """The command line: train, resume, evaluate and list, as a user types them."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import fullmatch
-from fullmatch.cli import main
+from fullmatch.cli import app, main
 from tests.small_pictures import pets_in
 
 TINY = ("--set", "training.batch=4", "--set", "training.ratio=2", "--set", "model.name=wrn-10-1")
@@ -123,6 +124,25 @@ def test_as_a_module(here: Path) -> None:
         check=False,
     )
     assert done.returncode == 2 and done.stderr.startswith("fullmatch: gone is no run folder")
+
+
+def test_a_default_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [[name] for name in app if not name.startswith("-")]
+    names += [["reproduce", name] for name in app["reproduce"] if not name.startswith("-")]
+    assert ["label"] in names and ["reproduce", "table1"] in names
+    for command in names:
+        main([*command, "--help"])
+        said = " ".join(re.sub("[│╭╮╰╯─]", " ", capsys.readouterr().out).split())
+        assert not re.search(r"\[default: [^]]*\] \[default: ", said), command
+
+
+@pytest.mark.parametrize("size", ["", "1"])
+def test_alone_whatever_the_environment_says(
+    size: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", size)
+    main(["--version"])
+    assert capsys.readouterr().out.strip() == fullmatch.__version__
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:

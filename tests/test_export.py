@@ -105,7 +105,7 @@ def test_checked_on_other_pictures_where_the_data_is_gone(
     run = copied(quick.folder.path, tmp_path / "run")
     text = (run / "config.toml").read_text()
     (run / "config.toml").write_text(text.replace('"digits"', '"gone"'))
-    with pytest.raises(UserError, match=r"no data set 'gone'.*--check-with"):
+    with pytest.raises(UserError, match=r"gone, which .*/run was trained on, .*--check-with"):
         export(TrainedRun(run), tmp_path / "model.onnx")
     digit_files(tmp_path / "pictures", 4)
     (tmp_path / "pictures" / "bad.png").touch()
@@ -138,6 +138,18 @@ def test_a_full_disk_is_one_line(
     with pytest.raises(UserError, match=r"cannot write .*model\.onnx: No space left"):
         export(quick, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_read_only_disk_is_one_line(
+    quick: TrainedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(onnx, "save", refused)
+    monkeypatch.setattr(Path, "unlink", refused)
+    with pytest.raises(UserError, match=r"cannot write .*model\.onnx: Read-only file system"):
+        export(quick, tmp_path / "model.onnx")
 
 
 def test_a_model_that_cannot_be_traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def test_without_the_pictures_it_says_why(tmp_path: Path) -> None:
     text = (run / "config.toml").read_text()
     (run / "config.toml").write_text(text.replace('"digits"', '"gone"'))
     found, note = familiarity_of(TrainedRun(run))
-    assert found is None and "not flagged: no data set 'gone'" in note
+    assert found is None and f"not flagged: gone, which {run} was trained on, is gone" in note
 
 
 def test_a_folder_that_cannot_be_written_is_no_hindrance(

@@ -53,12 +53,23 @@ def main(argv: list[str] | None = None) -> None:
     words = sys.argv[1:] if argv is None else argv
     # To be asked to end, as batch systems do, is no different from Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:  # torchrun started several of us
+    answered(lambda: alone_or_together(words))
+
+
+def alone_or_together(words: list[str]) -> None:
+    """Alone, unless torchrun started several of us."""
+    size = os.environ.get("WORLD_SIZE") or "1"
+    if not size.isdecimal():
+        raise UserError(
+            f"WORLD_SIZE is {size!r}, expected a number of processes; start them with torchrun, "
+            "or unset WORLD_SIZE"
+        )
+    if int(size) > 1:
         from fullmatch.team import command
 
-        answered(lambda: command(lambda: answered(lambda: carry_out(words))))
+        command(lambda: answered(lambda: carry_out(words)))
     else:
-        answered(lambda: carry_out(words))
+        carry_out(words)
 
 
 def carry_out(words: list[str]) -> None:

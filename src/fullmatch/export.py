@@ -1,10 +1,8 @@
 """A model as one ONNX file: bytes of pictures in, calibrated probabilities out, names inside."""
 
-import contextlib
 import json
-import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -21,6 +19,7 @@ from fullmatch.data import pictures
 from fullmatch.errors import UserError
 from fullmatch.prediction import picture_paths
 from fullmatch.trained import TrainedRun
+from fullmatch.writing import aside, told
 
 LIMIT = 1e-4  # largest difference of a probability from PyTorch's
 COMPARED = 100  # pictures
@@ -60,7 +59,7 @@ def export(
     images = chosen(run.classifier, check_with) if check_with else own(run)
     served = Served(run.classifier, run.temperature or 1.0).eval()
     model = traced(served, run)
-    with aside(target) as path:
+    with told(target), aside(target) as path:
         onnx.save(model, path)
         difference = largest_difference(served, runtime, path, images)
         # So written that a difference that is no number is refused too.
@@ -69,7 +68,6 @@ def export(
                 f"not exported: ONNX and PyTorch differ by {difference:.1e} on {len(images)} "
                 f"pictures, more than {LIMIT:.0e}; try another version of onnxruntime"
             )
-        path.replace(target)
     return Exported(run.classifier.image, difference, len(images))
 
 
@@ -147,18 +145,6 @@ def chosen(classifier: Classifier, places: Sequence[str]) -> Tensor:
     if not readable:
         raise UserError(f"no readable picture in {', '.join(places)}; name others")
     return torch.from_numpy(np.stack(readable))
-
-
-@contextlib.contextmanager
-def aside(target: Path) -> Iterator[Path]:
-    """A place beside the target to write to; what is left there is removed, nothing else is."""
-    path = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        yield path
-    except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror or error}") from None
-    finally:
-        path.unlink(missing_ok=True)
 
 
 def wanted(package: str) -> Any:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from fullmatch.classifier import Classifier
 from fullmatch.data.stores import ImageStore
 from fullmatch.errors import UserError
+from fullmatch.tensors import write_tensors
 from fullmatch.trained import TrainedRun
 
 NAME = "familiar.safetensors"  # beside the model
@@ -51,10 +51,8 @@ class Familiarity:
 
     def save(self, path: Path, model: Path) -> None:
         """Write it beside the model that it belongs to."""
-        aside = path.with_name(f".{path.name}")
-        tensors = {"features": self.features.contiguous(), "limit": torch.tensor(self.limit)}
-        save_file(tensors, aside, metadata={"model": digest(model)})
-        aside.replace(path)
+        tensors = {"features": self.features, "limit": torch.tensor(self.limit)}
+        write_tensors(path, tensors, model=digest(model))
 
     @classmethod
     def load(cls, path: Path, model: Path) -> "Familiarity | None":

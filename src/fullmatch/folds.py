@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from fullmatch.algorithms import Supervised, name_of
@@ -29,6 +28,7 @@ from fullmatch.paired import paired, spoken
 from fullmatch.planning import FOLDS, LEAST, MANY, VERY_FEW, shorter
 from fullmatch.presets import with_steps
 from fullmatch.results import wilson
+from fullmatch.tensors import write_tensors
 from fullmatch.training.randomness import borrowed, seed_step
 
 MOST_HELD = 2000  # more add nothing to the estimate
@@ -210,9 +210,7 @@ def mean(values: Tensor) -> float | None:
 
 
 def save(path: Path, tensors: dict[str, Tensor], mark: str = "") -> None:
-    aside = path.with_name(f".{path.name}")
-    save_file({n: t.contiguous() for n, t in tensors.items()}, aside, metadata={"mark": mark})
-    aside.replace(path)
+    write_tensors(path, tensors, mark=mark)
 
 
 def saved(path: Path, mark: str) -> Tensor | None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from fullmatch.algorithms.sampling import dropped
@@ -20,6 +19,7 @@ from fullmatch.experiment import Run, resume, start
 from fullmatch.given import load_source, said_in_full, split_of
 from fullmatch.runfolder import RunFolder
 from fullmatch.settings import config_of
+from fullmatch.tensors import write_tensors
 from fullmatch.training.randomness import borrowed, seed_step
 from fullmatch.training.step import autocast
 
@@ -91,10 +91,7 @@ def choice_of(run: Run, *, balanced: bool) -> Choice:
 
 
 def write(path: Path, choice: Choice, balanced: bool) -> None:
-    aside = path.with_name(f".{path.name}")
-    tensors = {name: tensor.contiguous() for name, tensor in choice._asdict().items()}
-    save_file(tensors, aside, metadata={"balanced": str(balanced)})
-    aside.replace(path)
+    write_tensors(path, choice._asdict(), balanced=str(balanced))
 
 
 def was_balanced(path: Path) -> bool | None:

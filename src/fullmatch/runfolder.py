@@ -12,6 +12,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from fullmatch.errors import UserError
+from fullmatch.writing import aside
 
 
 class RunFolder:
@@ -28,6 +29,7 @@ class RunFolder:
         self.checkpoints = path / "checkpoints"
         self.model = path / "model.safetensors"
         self.predictions = path / "predictions.safetensors"  # of the teacher, on the test images
+        self.learned = path / "learned.safetensors"  # digests of the pictures it learned from
         self.result = path / "result.json"
 
     @classmethod
@@ -130,9 +132,8 @@ class RunFolder:
 
     def write(self, path: Path, text: str) -> None:
         """Replace a file at once, so that a reader never sees half of it."""
-        aside = path.with_name(f".{path.name}.{os.getpid()}")
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(path)
+        with aside(path) as place:
+            place.write_text(text, encoding="utf-8")
 
 
 def taken(path: Path) -> UserError:

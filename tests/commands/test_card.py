@@ -7,6 +7,7 @@ from cyclopts import App
 
 from fullmatch.commands.card import card
 from fullmatch.errors import UserError
+from tests.full_disk import full_disk
 from tests.served import pets_run
 
 app = App(result_action="return_value")
@@ -25,3 +26,15 @@ def test_to_the_terminal_or_a_file(tmp_path: Path, capsys: pytest.CaptureFixture
     app(["card", str(pets_run()), "--out", str(out), "--overwrite"])
     with pytest.raises(UserError, match="cannot write"):
         app(["card", str(pets_run()), "--out", str(tmp_path / "no" / "x")], exit_on_error=False)
+
+
+@pytest.mark.usefixtures("capsys")
+def test_a_full_disk_takes_nothing(tmp_path: Path) -> None:
+    words = ["card", str(pets_run()), "--out", str(tmp_path / "card.md")]
+    with full_disk(), pytest.raises(UserError, match="cannot write"):
+        app(words, exit_on_error=False)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "card.md").write_text("old")
+    with full_disk(), pytest.raises(UserError, match="cannot write"):
+        app([*words, "--overwrite"], exit_on_error=False)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]

@@ -11,6 +11,7 @@ from fullmatch import data
 from fullmatch.commands.suggest import suggest
 from fullmatch.data import Split
 from fullmatch.errors import UserError
+from tests.full_disk import full_disk
 from tests.served import copied, digits_run, pets_run, shared_folder
 
 app = App(result_action="return_value")
@@ -41,6 +42,15 @@ def test_own_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert (tmp_path / "next" / "suggestions.csv").read_text() == before
     typed(pets_run(), "-n", 2, "--out", tmp_path / "next", "--overwrite")
     assert len(rows_of(tmp_path / "next" / "suggestions.csv")) == 2
+
+
+@pytest.mark.usefixtures("capsys")
+def test_a_full_disk_does_not_stand_in_the_way_later(tmp_path: Path) -> None:
+    run = pets_run()
+    with full_disk(3000), pytest.raises(UserError, match=r"cannot write .*contact-sheet\.html"):
+        typed(run, "-n", 4, "--out", tmp_path)
+    typed(run, "-n", 4, "--out", tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == PETS
 
 
 def test_a_csv_and_the_run_folder(tmp_path: Path) -> None:
@@ -106,7 +116,7 @@ def test_what_cannot_be_read_is_not_counted(
         (["-n", "-3"], "-3 is too few"),
         (["-n", "1.5"], "'1.5' is no whole number"),
         (["--out", "file"], "file is a file; name a folder with --out"),
-        (["--out", "file/below"], "cannot write to file/below"),
+        (["--out", "file/below"], "cannot write file/below"),
     ],
 )
 def test_mistakes(
@@ -118,11 +128,12 @@ def test_mistakes(
         typed(pets_run(), *words)
 
 
-def test_pictures_that_are_gone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["gone", "gone.csv", "gone.npz"])
+def test_pictures_that_are_gone(tmp_path: Path, name: str) -> None:
     run = copied(pets_run(), tmp_path / "run")
     config = (run / "config.toml").read_text(encoding="utf-8")
     (run / "config.toml").write_text(
-        config.replace(str(shared_folder() / "pets"), str(tmp_path / "gone")), encoding="utf-8"
+        config.replace(str(shared_folder() / "pets"), str(tmp_path / name)), encoding="utf-8"
     )
-    with pytest.raises(UserError, match="is gone"):
+    with pytest.raises(UserError, match=rf"{name}, which .* was trained on, is gone"):
         typed(run)

@@ -18,6 +18,7 @@ def card(run: Path, *, out: Path | None = None, overwrite: bool = False) -> None
     from fullmatch.card import card as written
     from fullmatch.errors import UserError
     from fullmatch.trained import TrainedRun
+    from fullmatch.writing import write
 
     if out is not None and out.exists() and not overwrite:
         raise UserError(f"{out} exists already; name another file, or add --overwrite")
@@ -25,8 +26,5 @@ def card(run: Path, *, out: Path | None = None, overwrite: bool = False) -> None
     if out is None:
         print(text, end="")
         return
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot write {out}: {error.strerror or error}") from None
+    write(out, text)
     print(f"Written to {out}.")

@@ -28,6 +28,7 @@ def check(data: str, *, minutes: float | None = None, out: Path | None = None) -
     from fullmatch.data.check import examine, examine_source
     from fullmatch.display import console, say
     from fullmatch.errors import UserError
+    from fullmatch.writing import write
 
     if data in sources.DATASETS:
         raise UserError(
@@ -55,12 +56,7 @@ def check(data: str, *, minutes: float | None = None, out: Path | None = None) -
         say("Findings not written, since this folder holds the pictures: name a file with --out.")
     else:
         facts = found.as_dict() | {"minutes": round(plan.seconds / 60, 1) if plan else None}
-        try:
-            target.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise UserError(
-                f"cannot write {target}: {error.strerror}; name another --out"
-            ) from None
+        write(target, json.dumps(facts, indent=1) + "\n")
         say(f"All findings, file by file: {target}")
     if not found.works:
         raise SystemExit(2)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from fullmatch.commands.parameters import Count
+from fullmatch.commands.parameters import Count, Whole
 from fullmatch.errors import UserError, many
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def label(
     *,
     run: Path | None = None,
     number: Annotated[Count, Parameter(name=["--number", "-n"])] = 50,
-    port: int = 0,
+    port: Whole = None,
     out: Path | None = None,
     take: Path | None = None,
     open_: Annotated[bool, Parameter(name="--open", negative=())] = False,
@@ -67,7 +67,7 @@ def label(
         found = unsure(trained, names, number)
     if not found:
         raise UserError(f"none of the unlabeled pictures of {data} can be read; check the files")
-    server = server_of(Queue(labels, found), port)
+    server = server_of(Queue(labels, found), port or 0)
     print(f"Label {many(found, 'picture')} at {server.address}")
     print(f"Labels go to {labels.table}. Stop with Ctrl-C.", flush=True)
     if open_:

@@ -2,12 +2,8 @@
 
 import io
 import itertools
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 
 def predict(
@@ -35,6 +31,7 @@ def predict(
     from fullmatch.errors import UserError, many
     from fullmatch.prediction import Predictor, picture_paths, write_csv
     from fullmatch.trained import TrainedRun
+    from fullmatch.writing import aside, told
 
     if not pictures:
         raise UserError("no pictures named; give pictures, folders or patterns after the run")
@@ -55,31 +52,17 @@ def predict(
             sys.stdout.reconfigure(errors="surrogateescape")  # file names may be any bytes
         flags = write_csv(rows, sys.stdout)
     else:
-        try:
-            with written_aside(csv) as file:
-                flags = write_csv(rows, file)
-        except OSError as error:
-            raise UserError(f"cannot write {csv}: {error.strerror or error}") from None
+        with (
+            told(csv),
+            aside(csv) as place,
+            place.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
+        ):
+            flags = write_csv(rows, file)
     counts = "".join(f", {n} {flag}" for flag, n in sorted(flags.items()) if flag)
     # Beside the rows, not among them.
     print(f"{many(flags.total(), 'picture')}{counts}.", file=sys.stderr)
     for note in predictor.notes:
         print(note, file=sys.stderr)
-
-
-@contextmanager
-def written_aside(csv: Path) -> Iterator[IO[str]]:
-    """A file that gets its name when it is whole: whoever interrupts finds nothing, or the old."""
-    target = csv.resolve()  # where a link leads to
-    device = target.exists() and not target.is_file()  # no file to be replaced
-    aside = target if device else target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with aside.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
-            yield file
-        aside.replace(target)
-    finally:
-        if not device:
-            aside.unlink(missing_ok=True)
 
 
 def same(path: str, other: Path | None) -> bool:

@@ -13,14 +13,19 @@ def resume(run: Path) -> None:
     from fullmatch.honest import honest, pending
     from fullmatch.runfolder import RunFolder
     from fullmatch.settings import config_of
+    from fullmatch.trained import refuse_gone
     from fullmatch.watch import follow, follow_baseline
 
     folder = RunFolder.existing(run)
     config = config_of(folder)
     baseline = config.baseline
-    if not folder.result.exists():
+    finished = folder.result.exists()
+    unmeasured = finished and pending(folder.read_result())
+    if not finished or unmeasured:
+        refuse_gone(config.data.name, run)
+    if not finished:
         follow(resumed(folder))
-    elif pending(folder.read_result()):
+    elif unmeasured:
         print(f"The model of {run} is finished; how good it is, is still to be found out.")
     elif not baseline or RunFolder(folder.path / FOLDER).result.exists():
         print(f"{run} is finished already.")

@@ -41,11 +41,11 @@ def suggest(
         Replace earlier suggestions there.
     """
     from fullmatch import contact_sheet as sheet
-    from fullmatch.data import DATASETS
     from fullmatch.data.survey import survey
     from fullmatch.preview import open_file
     from fullmatch.suggestion import LOOKED_AT, unsure
-    from fullmatch.trained import TrainedRun
+    from fullmatch.trained import TrainedRun, refuse_gone
+    from fullmatch.writing import told, write
 
     trained = TrainedRun(run)
     folder = out or run / "suggestions"
@@ -54,19 +54,17 @@ def suggest(
     target = folder / "suggestions.csv"
     if target.exists() and not overwrite:
         raise UserError(f"{target} exists already; name another --out, or add --overwrite")
+    refuse_gone(trained.config.data.name, run)
     data = Path(trained.config.data.name).expanduser()
-    files = data.is_dir() or data.suffix.lower() == ".csv"
     opened: Opener = open_file
     if indices:
         names, opened = unlabeled_images(trained)
-    elif files:
+    elif data.is_dir() or data.suffix.lower() == ".csv":
         names = survey(data).unlabeled
-    elif str(data) in DATASETS or data.suffix.lower() == ".npz":
+    else:
         raise UserError(
             f"{data} has no picture files; add --indices to get the positions of images instead"
         )
-    else:
-        raise UserError(f"{data}, which {run} was trained on, is gone; put it back, or go there")
     if not names:
         raise UserError(f"{data} has no unlabeled pictures; there is nothing to suggest")
     unread: list[str] = []
@@ -83,12 +81,10 @@ def suggest(
         home = data if data.is_dir() else data.parent
         texts["labelstudio.json"] = sheet.label_studio_tasks(found, home, run.resolve().name)
         texts["labelstudio.xml"] = sheet.label_studio_interface(trained.classifier.classes)
-    try:
+    with told(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8", errors="surrogateescape")
-    except OSError as error:
-        raise UserError(f"cannot write to {folder}: {error.strerror}; use --out") from None
+    for name in reversed(texts):  # the table last, since it tells that the others are there
+        write(folder / name, texts[name])
     if len(names) > LOOKED_AT:
         total, looked = len(names), f"; {LOOKED_AT:,} were looked at"
         looked += f", of which {len(unread):,} cannot be read" if unread else ""

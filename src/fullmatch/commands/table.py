@@ -56,7 +56,7 @@ class TableOptions:
 def make(number: int, options: TableOptions) -> None:
     """Plan, run what is missing, and write the table."""
     from fullmatch.display import Listing, say
-    from fullmatch.errors import many
+    from fullmatch.errors import UserError, many
     from fullmatch.reproduce import grid, plan, provenance, tables
     from fullmatch.reproduce.ledger import Ledger
     from fullmatch.reproduce.lines import lines
@@ -102,6 +102,11 @@ def make(number: int, options: TableOptions) -> None:
         say(note)
     for path in tables.write(options.out, table, found):
         say(f"written: {path}")
+    if left_out == len(planned):
+        raise UserError(
+            f"nothing was run: {many(left_out, 'run')} left out for the reasons above; "
+            "mend them, and give the same command again"
+        )
     if left_out:
         say(f"{many(left_out, 'run')} left out, for the reasons above")
 

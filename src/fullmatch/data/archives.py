@@ -6,7 +6,7 @@ import os
 import tarfile
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedIOBase
 from pathlib import Path
 from typing import TypeVar, cast
@@ -90,7 +90,8 @@ def _download(url: str, path: Path) -> None:
         download_url(url, str(part.parent), part.name)
         os.replace(part, path)
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # whatever went wrong with the disk is known by then
+            part.unlink(missing_ok=True)
 
 
 def _absent(benchmark: Benchmark, root: Path, reason: str) -> UserError:

@@ -2,12 +2,12 @@
 
 import base64
 import hashlib
-import os
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 import fullmatch
+from fullmatch import writing
 from fullmatch.errors import UserError
 from fullmatch.report.drawing import Drawing
 from fullmatch.report.markup import Markup, join, tag
@@ -89,13 +89,7 @@ def resource(name: str) -> str:
 
 def write(path: Path, text: str) -> None:
     """Replace an earlier report at once; refuse to replace anything else."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with writing.told(path):
         if path.exists() and MARK not in path.read_text(encoding="utf-8", errors="replace")[:4000]:
             raise UserError(f"{path} exists and is no report; name another file with --out")
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(path)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror}; name another file with --out"
-        ) from None
+    writing.write(path, text)

@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import os
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from fullmatch.config import read_toml
 from fullmatch.errors import UserError
 from fullmatch.reproduce import provenance
 from fullmatch.runfolder import RunFolder
+from fullmatch.writing import aside
 
 POINTS = 200  # of a curve, at most
 DIGITS = 5  # that a number of a curve keeps
@@ -150,9 +150,8 @@ class Ledger:
             raise taken(path, old, entry)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            aside = path.with_name(f".{path.name}.{os.getpid()}")
-            aside.write_text(dumped(entry), encoding="utf-8")
-            aside.replace(path)
+            with aside(path) as place:
+                place.write_text(dumped(entry), encoding="utf-8")
         except OSError as error:
             raise UserError(
                 f"cannot write {path}: {error.strerror}; mend that, and record again"

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
+
+from fullmatch.tensors import write_tensors
 
 KEPT = 2
 FORMAT = 1  # raised when what a checkpoint holds changes
@@ -35,7 +37,7 @@ def save(folder: Path, step: int, state: dict[str, Tensor], facts: dict[str, Any
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
     try:
-        save_file(state, aside / TENSORS)
+        write_tensors(aside / TENSORS, state)
         facts = {"format": FORMAT, "step": step, **facts}
         text = json.dumps(facts | {"sha256": digest(aside / TENSORS, facts)}, indent=1)
         (aside / FACTS).write_text(text + "\n", encoding="utf-8")
