@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from fullmatch.classifier import Classifier
@@ -69,3 +70,37 @@ def test_foreign_tensors(tmp_path: Path) -> None:
     save_file({"network.other": torch.zeros(3)}, path, metadata={"fullmatch": json.dumps(about)})
     with pytest.raises(UserError, match="does not fit the model 'wrn-10-1'"):
         Classifier.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"appearance": None}, "TypeError"),
+        ({"appearance": {"mean": [0.5], "std": [0.5], "gamma": 2}}, "unknown setting 'gamma'"),
+        ({"classes": ["a", "b"]}, "size mismatch"),
+        ({"image": [1]}, "IndexError"),
+        ({"algorithm": {"name": "laermatch"}, "task": {}}, "unknown algorithm 'laermatch'"),
+    ],
+)
+def test_another_version(run: Run, change: dict[str, object], words: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    with safe_open(run.folder.model, framework="pt") as file:
+        about = json.loads(file.metadata()["fullmatch"])
+    save_file(load_file(run.folder.model), path, {"fullmatch": json.dumps(about | change)})
+    with pytest.raises(UserError, match=f"{path} was not written by this version.*{words}"):
+        Classifier.load(path)
+
+
+def test_all_may_read_what_the_folder_lets_them(run: Run) -> None:
+    config = run.folder.config.stat().st_mode
+    written = list(run.folder.path.rglob("*.safetensors"))
+    assert len(written) >= 3  # model, predictions and state
+    assert {path.stat().st_mode for path in written} == {config}
+
+
+def test_a_file_of_somebody_else_is_no_damaged_one(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may read anything
+    with pytest.raises(UserError, match="may not be read by you; have its owner allow it"):
+        Classifier.load(run.folder.model)

@@ -4,21 +4,26 @@ import pickle
 import random
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
+from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.estimator import FullMatchClassifier
+from fullmatch.experiment import Run
 from fullmatch.models import network
 from tests.served import odd_files
 from tests.small_pictures import pictures
@@ -79,16 +84,90 @@ def test_leaves_generators_and_folders_as_they_were(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
-    FullMatchClassifier(**DIGITS).fit(pixels, few).predict(pixels)
+    threads = torch.get_num_threads()
+    more = ("training.ratio=1", f"training.threads={threads + 1}")
+    FullMatchClassifier(**DIGITS | {"settings": more}).fit(pixels, few).predict(pixels)
+    assert torch.get_num_threads() == threads
     assert (torch.get_rng_state() == before[0]).all()
     assert (np.random.get_state()[1] == before[1]).all() and random.getstate() == before[2]
     assert not list(tmp_path.iterdir())
 
 
+def test_threads_fit_one_after_another(digits: Any) -> None:
+    """A process has one generator: two that train at once would draw each other's numbers."""
+    pixels, _, few = digits
+
+    def fitted(seed: int) -> np.ndarray:
+        model = FullMatchClassifier(**DIGITS, random_state=seed)
+        return model.fit(pixels, few).predict_proba(pixels)
+
+    before = torch.get_rng_state()
+    with ThreadPoolExecutor(3) as pool:
+        together = list(pool.map(fitted, (0, 1, 0)))
+    assert (torch.get_rng_state() == before).all()
+    for seed, found in zip((0, 1, 0), together, strict=True):
+        np.testing.assert_array_equal(found, fitted(seed))
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_fits_in_whatever_mode_its_caller_is(digits: Any, mode: Any) -> None:
+    pixels, _, few = digits
+    expected = FullMatchClassifier(**DIGITS).fit(pixels, few).predict_proba(pixels)
+    with mode():
+        found = FullMatchClassifier(**DIGITS).fit(pixels, few).predict_proba(pixels)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_predicts_whatever_torch_takes_for_a_number_by_then(
+    digits: Any, request: pytest.FixtureRequest
+) -> None:
+    pixels, _, few = digits
+    fitted = FullMatchClassifier(**DIGITS).fit(pixels, few)
+    expected = fitted.predict_proba(pixels)
+    request.addfinalizer(lambda: torch.set_default_dtype(torch.float32))
+    torch.set_default_dtype(torch.float64)
+    np.testing.assert_array_equal(fitted.predict_proba(pixels), expected)
+
+
+def test_a_fit_that_fails_leaves_nothing_fitted(
+    digits: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pixels, _, few = digits
+    fitted = FullMatchClassifier(**DIGITS).fit(pixels, few)
+
+    def interrupted(run: Run) -> Iterator[Any]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "records", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(pixels, np.where(few < 0, "", np.array(["horse", "zebra", "ass"])[few]))
+    with pytest.raises(NotFittedError):
+        fitted.predict(pixels)
+
+
+@pytest.mark.parametrize("flip", [True, False, np.bool_(True)])
+def test_pictures_are_mirrored_as_asked(files: list[str], flip: bool) -> None:
+    y, pixels = [0, 1, 0, 1, -1, -1, -1, -1], np.arange(8 * 64).reshape(8, 8, 8) % 256
+    model = FullMatchClassifier(**TINY, flip=flip, image_size=16)
+    for X in (pixels, files):
+        assert model.fit(X, y).classifier_.augment.appearance.flip is bool(flip)
+
+
+def test_what_was_done_to_the_data_is_said(digits: Any) -> None:
+    pixels, _, few = digits
+    names = np.array(["null", "eins", "zwei"])
+    y = np.where(few < 0, "", names[few])
+    X, y = np.concatenate([pixels, pixels[:1]]), np.append(y, "zwei")  # the first is a null
+    with pytest.warns(UserWarning, match="2 labeled pictures are copies with different labels"):
+        FullMatchClassifier(**DIGITS).fit(X, y)
+    one = y == "null"
+    y[one], y[0] = "", "null"
+    with pytest.raises(ValueError, match="none is left of the class 'null'"):
+        FullMatchClassifier(**DIGITS).fit(X, y)
+
+
 @pytest.mark.parametrize("layout", ["NHW", "NHWC", "NCHW", "rows", "bytes", "unit", "frame"])
 def test_layouts_and_ranges_give_the_same_answers(digits: Any, layout: str) -> None:
-    import pandas as pd
-
     pixels, _, few = digits
     full = np.rint(pixels * (255 / 16)).astype(np.uint8)
     options = DIGITS | {"pixel_range": None}
@@ -143,6 +222,8 @@ def test_score_is_of_known_labels_alone(digits: Any) -> None:
     assert fitted.score(pixels, few, np.arange(60)) == pytest.approx(
         np.average(fitted.predict(pixels)[known] == labels[known], weights=np.arange(60)[known])
     )
+    with pytest.raises(ValueError, match=r"expected 60 weights, one per picture, got shape \(3,\)"):
+        fitted.score(pixels, few, np.ones(3))
     with pytest.raises(ValueError, match="a label that is known"):
         fitted.score(pixels, np.full(60, -1))
 
@@ -151,6 +232,8 @@ def test_clone_pipeline_search_and_pickle(digits: Any, tmp_path: Path) -> None:
     pixels, _, few = digits
     model = FullMatchClassifier(**DIGITS)
     assert clone(model).get_params() == model.get_params()
+    steps = GridSearchCV(model, {"steps": np.array([1, 2])}, cv=2, error_score="raise")
+    assert steps.fit(pixels, few).best_params_["steps"] in (1, 2)
     pipeline = make_pipeline(FunctionTransformer(lambda x: x), model).fit(pixels, few)
     assert pipeline.predict(pixels).shape == (60,)
     search = GridSearchCV(
@@ -175,11 +258,16 @@ def test_paths(files: list[str], tmp_path: Path) -> None:
     fitted = FullMatchClassifier(**TINY, image_size=16).fit(files, y)
     assert fitted.image_shape_ == (3, 16, 16)
     assert fitted.predict([Path(file) for file in files]).shape == (8,)
+    np.testing.assert_array_equal(fitted.predict(pd.Series(files)), fitted.predict(files))
+    with pytest.raises(ValueError, match="expected paths of pictures, as in training, got none"):
+        fitted.predict([])
+    again = clone(fitted).fit(np.arange(8 * 768).reshape(8, 16, 16, 3) % 251, y).fit(files, y)
     assert fitted.score(files, y) >= 0
     with pytest.raises(ValueError, match="cannot read the picture gone"):
         fitted.predict(["gone.png"])
-    with pytest.raises(ValueError, match="expected paths of pictures, as in training"):
-        fitted.predict(np.zeros((2, 16, 16, 3)))
+    for each in (fitted, again):
+        with pytest.raises(ValueError, match="paths of pictures, as in training, got an array"):
+            each.predict(np.zeros((2, 16, 16, 3)))
     odd_files(tmp_path / "odd")
     bad = str(tmp_path / "odd" / "empty.jpg")
     with pytest.warns(UserWarning, match="1 unreadable unlabeled picture left out"):
@@ -197,6 +285,11 @@ def test_paths(files: list[str], tmp_path: Path) -> None:
         ({"y": None}, "requires y to be passed"),
         ({"image_shape": None}, r"rows of 64 pixels; give image_shape, such as \(8, 8\)"),
         ({"image_shape": (7, 7)}, "does not hold 64 pixels"),
+        ({"image_size": "8"}, "image_size: expected a whole number of 1 or more, got '8'"),
+        ({"image_size": 0}, "image_size: expected a whole number of 1 or more, got 0"),
+        ({"flip": "no"}, "flip: expected True or False, got 'no'"),
+        ({"algorithm": FixMatch()}, "algorithm: expected a name that .* shows, got FixMatch"),
+        ({"pixel_range": ("a", "b")}, r"pixel_range: expected \(low, high\), got \('a', 'b'\)"),
         ({"pixel_range": (0, 10)}, "expected pixels from 0 to 10, got 0 to 16"),
         ({"algorithm": "fulmatch"}, "unknown algorithm 'fulmatch'.*did you mean 'fullmatch'"),
         ({"model": "wrn"}, "unknown model 'wrn'"),

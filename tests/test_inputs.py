@@ -5,9 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from fullmatch.inputs import are_paths, labels_of, laid_out, pixel_bytes, pixel_range
+from fullmatch.inputs import (
+    are_paths,
+    below_zero,
+    labels_of,
+    laid_out,
+    pixel_bytes,
+    pixel_range,
+)
 
 ONE = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)  # two of three channels, 4 by 5
 
@@ -41,7 +49,6 @@ def test_shapes_that_are_no_pictures(
     ("pixels", "asked", "expected"),
     [
         (np.array([0, 128, 255], np.uint8), None, [0, 128, 255]),
-        (np.array([0, 1, 1], np.uint8), None, [0, 1, 1]),  # bytes are bytes, however dark
         (np.array([0.0, 0.5, 1.0]), None, [0, 128, 255]),
         (np.array([0.0, 0.5, 200.0], np.float32), None, [0, 0, 200]),
         (np.array([False, True]), None, [0, 255]),
@@ -74,6 +81,8 @@ def test_range_upside_down() -> None:
         ([0.0, np.nan, 1.0, -1.0], [True, False, True, False]),
         (["cat", "", "dog", "-1"], [True, False, True, False]),
         (np.array(["cat", None, -1, "dog", np.nan], object), [True, False, False, True, False]),
+        ([-1, "cat", "dog"], [False, True, True]),
+        (pd.Series(["cat", pd.NA, "dog"], dtype="string"), [True, False, True]),
         ([-1, -1], [False, False]),
         ([True, False], [True, True]),
     ],
@@ -83,10 +92,23 @@ def test_what_counts_as_unlabeled(y: list[object], known: list[bool]) -> None:
     assert mask.tolist() == known and len(found) == len(known)
 
 
+@pytest.mark.parametrize("nothing", [None, np.nan, "", pd.NA, -1])
+@pytest.mark.parametrize("labels", [[0, 1], [0.0, 1.0], [False, True], ["cat", "dog"]])
+def test_labels_keep_their_kind_among_those_that_are_none(
+    labels: list[object], nothing: object
+) -> None:
+    for y in ([*labels, nothing], np.array([*labels, nothing], object)):
+        found, known = labels_of(y, 3)  # type: ignore[arg-type]
+        assert known.tolist() == [True, True, False]
+        assert found[known].tolist() == labels
+    assert type(found[known].tolist()[0]) is type(labels[0])
+
+
 @pytest.mark.parametrize(
     ("y", "message"),
     [
         ([0.5, 1.5, -1], "continuous"),
+        (["cat", 3, "dog"], "numbers among words"),
         ([0, 1], "y: expected 3 labels, one per picture, got 2"),
         ([[0, 1], [1, 0], [1, 1]], r"should be a 1d array"),
         (np.array(["cat", 3, "dog"], object), "numbers among words"),
@@ -99,6 +121,8 @@ def test_labels_that_are_none(y: list[object], message: str) -> None:
 
 def test_paths_are_told_from_pixels() -> None:
     assert are_paths(["a.png", Path("b.png")]) and are_paths(np.array(["a.png"]))
+    assert are_paths(pd.Series(["a.png"])) and are_paths(pd.DataFrame({"p": ["a.png"]})["p"])
+    assert are_paths(pd.Series(["a.png"], dtype="string")) and not are_paths(pd.Series([1.0]))
     assert not are_paths([[1, 2], [3, 4]]) and not are_paths(np.zeros(3)) and not are_paths([])
 
 
@@ -108,15 +132,18 @@ def test_image_shape_that_is_none(shape: Any, words: str) -> None:
         laid_out(np.zeros((2, 64)), shape)
 
 
-@pytest.mark.parametrize("asked", [(16,), 16, (0, 1, 2)])
+@pytest.mark.parametrize("asked", [(16,), 16, (0, 1, 2), ("a", "b"), (None, 1), (0, np.inf)])
 def test_pixel_range_that_is_none(asked: Any) -> None:
     with pytest.raises(ValueError, match=r"pixel_range: expected \(low, high\), got"):
         pixel_range(np.zeros((2, 8, 8)), asked)
+    assert not below_zero(asked)
 
 
 def test_pixels_of_another_range_are_said() -> None:
     with pytest.warns(UserWarning, match="the largest pixel is 1.01; say what they are"):
         assert pixel_range(np.full((1, 8, 8), 1.01), None) == (0, 255)
+    with pytest.warns(UserWarning, match="the largest pixel is 16; say what they are"):
+        assert pixel_range(np.full((1, 8, 8), 16, np.uint8), None) == (0, 255)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pixel_range(np.full((1, 8, 8), 16.0), (0, 16))

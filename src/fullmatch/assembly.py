@@ -26,6 +26,7 @@ from fullmatch.training.execution import (
     compiled_loss,
     within_memory,
 )
+from fullmatch.training.process import set_process
 from fullmatch.training.randomness import borrowed
 from fullmatch.training.schedule import learning_rate
 from fullmatch.training.state import TrainState
@@ -57,12 +58,7 @@ class Assembly:
 
     def build(self) -> None:
         config, device, training = self.config, self.device, self.config.training
-        if training.threads:
-            torch.set_num_threads(training.threads)
-        if device.type == "cuda":
-            torch.backends.cudnn.benchmark = not training.deterministic
-            torch.use_deterministic_algorithms(training.deterministic)
-            torch.set_float32_matmul_precision("high")
+        set_process(device, threads=training.threads, deterministic=training.deterministic)
         image = self.view_shape()
         student = network(
             config.model.name,

@@ -1,13 +1,13 @@
 """A trained classifier: network, algorithm and preprocessing, in one file that runs no code."""
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from fullmatch.augment.views import Augmenter
@@ -15,6 +15,7 @@ from fullmatch.config import from_table, to_table
 from fullmatch.core import Algorithm, Appearance, Network, Task
 from fullmatch.errors import UserError
 from fullmatch.models import network
+from fullmatch.tensors import write_tensors
 from fullmatch.training.randomness import borrowed
 
 
@@ -53,16 +54,13 @@ class Classifier(nn.Module):
             # The algorithm's own head is the classifier, so it goes along.
             about |= {"algorithm": spec, "task": asdict(task)}
             tensors |= {f"algorithm.{n}": t for n, t in self.algorithm.state_dict().items()}
-        plain = {n: t.detach().to("cpu").contiguous() for n, t in tensors.items()}
-        aside = path.with_name(f".{path.name}")
-        save_file(plain, aside, metadata={"fullmatch": json.dumps(about)})
-        aside.replace(path)
+        write_tensors(path, tensors, fullmatch=json.dumps(about))
 
     @classmethod
     def load(cls, path: Path) -> "Classifier":
         """Read what `save` wrote, ready for prediction on the CPU."""
-        from fullmatch.algorithms import algorithm as spec_of
-
+        if path.is_file() and not os.access(path, os.R_OK):  # for safetensors it is not there
+            raise UserError(f"{path} may not be read by you; have its owner allow it")
         try:
             with safe_open(path, framework="pt") as file:
                 about = json.loads(file.metadata()["fullmatch"])
@@ -72,21 +70,42 @@ class Classifier(nn.Module):
                 f"{path} is missing, damaged, or no model of fullmatch; train one with: "
                 "fullmatch train"
             ) from None
-        appearance = from_table(Appearance, about["appearance"])
-        classes, image = tuple(about["classes"]), tuple(about["image"])
-        view = (image[0], appearance.crop or image[1], appearance.crop or image[2])
+        try:
+            appearance = from_table(Appearance, about["appearance"])
+            algorithm = read_algorithm(about)
+            model, classes, image = about["model"], tuple(about["classes"]), tuple(about["image"])
+            view = (image[0], appearance.crop or image[1], appearance.crop or image[2])
+        except (KeyError, IndexError, TypeError, UserError) as error:
+            raise of_another_version(path, error) from None
         with borrowed(torch.device("cpu")):  # its first weights are drawn, then replaced
-            body = network(about["model"], len(classes), view)
-        algorithm = Algorithm()
-        if "algorithm" in about:
-            named = dict(about["algorithm"])
-            spec = spec_of(named.pop("name"))
-            task: Any = {
-                k: tuple(v) if isinstance(v, list) else v for k, v in about["task"].items()
-            }
-            algorithm = from_table(type(spec), named, "algorithm.").build(Task(**task))
+            body = network(model, len(classes), view)
         classifier = cls(body, algorithm, Augmenter(appearance), classes=classes, image=image)
         if classifier.state_dict().keys() != tensors.keys():
-            raise UserError(f"{path} does not fit the model {about['model']!r} it names")
-        classifier.load_state_dict(tensors)
+            raise UserError(f"{path} does not fit the model {model!r} it names")
+        try:
+            classifier.load_state_dict(tensors)
+        except RuntimeError as error:
+            raise of_another_version(path, error) from None
         return classifier.to(memory_format=torch.channels_last).eval()
+
+
+def read_algorithm(about: dict[str, Any]) -> Algorithm:
+    """The one whose head is the classifier, if it is."""
+    from fullmatch.algorithms import algorithm as spec_of
+
+    if "algorithm" not in about:
+        return Algorithm()
+    named = dict(about["algorithm"])
+    spec = spec_of(named.pop("name"))
+    task: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in about["task"].items()}
+    built: Algorithm = from_table(type(spec), named, "algorithm.").build(Task(**task))
+    return built
+
+
+def of_another_version(path: Path, error: Exception) -> UserError:
+    said = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+    reason = " ".join(said.split())
+    return UserError(
+        f"{path} was not written by this version of fullmatch ({reason}); use the version that "
+        "wrote it, or train it anew with: fullmatch train"
+    )

@@ -5,6 +5,7 @@ import tempfile
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,13 +21,24 @@ from fullmatch.assembly import EVALUATION_BATCH
 from fullmatch.classifier import Classifier
 from fullmatch.data.dataset import Source, measured_appearance
 from fullmatch.data.listing import Listing
+from fullmatch.data.preparation import SHOWN_MORE
 from fullmatch.data.stores import FileStore, ImageStore, TensorStore
 from fullmatch.errors import UserError
 from fullmatch.experiment import start
-from fullmatch.inputs import Array, are_paths, labels_of, laid_out, pixel_bytes, pixel_range
+from fullmatch.inputs import (
+    Array,
+    are_paths,
+    below_zero,
+    check_options,
+    labels_of,
+    laid_out,
+    pixel_bytes,
+    pixel_range,
+)
 from fullmatch.runfolder import RunFolder
 from fullmatch.settings import resolve
 from fullmatch.training.evaluation import probabilities
+from fullmatch.training.process import as_a_guest
 from fullmatch.training.randomness import borrowed
 
 SMALL = 16  # side up to which pictures get the smallest network
@@ -81,10 +93,14 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Train on all pictures, and on the labels that are known."""
+        self._forget()
         try:
             return self._fit(X, y)
-        except UserError as error:  # scikit-learn's callers expect nothing else
-            raise ValueError(str(error)) from None
+        except BaseException as error:
+            self._forget()  # else new classes might stay beside an old network
+            if isinstance(error, UserError):  # scikit-learn's callers expect nothing else
+                raise ValueError(str(error)) from None
+            raise
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(N, C) probabilities, columns as in `classes_`."""
@@ -112,16 +128,26 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         truth, known = labels_of(y, len(found))
         if not known.any():
             raise ValueError("y: expected a label that is known to score by, got none")
-        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
-        return float(accuracy_score(truth[known], found[known], sample_weight=weight))
+        weight = np.ones(len(found)) if sample_weight is None else np.asarray(sample_weight)
+        if weight.shape != found.shape:
+            raise ValueError(
+                f"sample_weight: expected {len(found)} weights, one per picture, "
+                f"got shape {weight.shape}"
+            )
+        return float(accuracy_score(truth[known], found[known], sample_weight=weight[known]))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
-        tags.input_tags.positive_only = self.pixel_range is None or self.pixel_range[0] >= 0
+        tags.input_tags.positive_only = not below_zero(self.pixel_range)
         return tags
 
+    def _forget(self) -> None:
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
     def _fit(self, X: Any, y: ArrayLike) -> Self:
+        check_options(**self.get_params())
         if y is None:
             raise ValueError("fit requires y to be passed, but the target y is None")
         if are_paths(X):
@@ -138,14 +164,13 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"y: expected at least 2 classes, got only one class, {only!r}")
         labels = np.full(len(truth), -1)
         labels[known] = codes
-        self.classifier_ = self._trained(self._source(X, labels))
+        with as_a_guest():
+            self.classifier_ = self._trained(self._source(X, labels))
         self.image_shape_ = self.classifier_.image  # (channels, height, width)
         return self
 
     def _trained(self, source: Source) -> Classifier:
         model = self.model
-        if model is None and self.weights is not None:
-            raise ValueError("weights: got a file without the model that it belongs to")
         if model is None and min(source.images.shape[1:]) <= SMALL:
             model = "wrn-10-1"
         settings = (self.settings,) if isinstance(self.settings, str) else self.settings
@@ -154,15 +179,19 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             algorithm=self.algorithm,
             model=model,
             weights=None if self.weights is None else Path(self.weights),
-            steps=self.steps,
+            steps=int(self.steps) if isinstance(self.steps, Integral) else self.steps,
             seed=self._seed(),
             assignments=(
+                f"data.flip={'true' if self.flip else 'false'}",
                 *(() if self.batch is None else (f"training.batch={self.batch}",)),
                 *settings,
             ),
         )
         with tempfile.TemporaryDirectory(prefix="fullmatch-") as place:
             run = start(config, RunFolder(Path(place) / "run", new=True), source)
+            for note in run.dataset.notes:
+                if not note.startswith(SHOWN_MORE):  # which is as it should be
+                    warnings.warn(note, stacklevel=4)
             for _ in run.records():
                 pass
             # A network is built with random weights before its own are read into it.
@@ -170,6 +199,7 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 return Classifier.load(run.folder.model)
 
     def _source(self, X: Any, labels: Array) -> Source:
+        names, flip = tuple(map(str, self.classes_.tolist())), bool(self.flip)
         if are_paths(X):
             named = list(zip(map(os.fspath, X), labels.tolist(), strict=True))
             found = Listing(
@@ -177,18 +207,17 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 unlabeled=[path for path, code in named if code < 0],
                 test=[],
             ).source("pictures", self.image_size)
-            for note in found.notes:
-                warnings.warn(note, stacklevel=4)
-            return replace(found, appearance=replace(found.appearance, flip=self.flip))
+            appearance = replace(found.appearance, flip=flip)
+            return replace(found, classes=names, appearance=appearance)
         images = self._images(X)
-        appearance = measured_appearance(images, flip=self.flip)
+        appearance = measured_appearance(images, flip=flip)
         # A row of pixels has no border that could be reflected.
         padding = min(appearance.padding, min(images.shape[1:]) - 1)
         return Source(
             name="arrays",
             images=images,
             labels=torch.from_numpy(labels),
-            classes=tuple(map(str, range(len(self.classes_)))),
+            classes=names,
             appearance=replace(appearance, padding=padding),
         )
 
@@ -198,7 +227,8 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             channels, *size = self.image_shape_
             return FileStore([os.fspath(path) for path in X], (size[0], size[1]), channels)
         if not hasattr(self, "pixel_range_"):
-            raise ValueError("X: expected paths of pictures, as in training, got an array")
+            got = "an array" if len(X) else "none"
+            raise ValueError(f"X: expected paths of pictures, as in training, got {got}")
         store = self._images(self._checked(X, reset=False))
         if store.shape != self.image_shape_:
             raise ValueError(

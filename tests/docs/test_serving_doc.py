@@ -3,13 +3,16 @@
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cyclopts import App
+from PIL import Image
 
 from fullmatch.commands.card import card
 from fullmatch.commands.export import export
 from fullmatch.commands.predict import predict
+from fullmatch.data import pictures
 from fullmatch.familiarity import KEPT, LEAST
 from tests.served import copied, digit_files, digits_run
 
@@ -44,6 +47,17 @@ def test_everything_typed_runs(
     onnx, estimator = blocks("python")
     exec(onnx, {})
     assert capsys.readouterr().out.strip() in tuple("0123456789")
+    # Exactly what `predict` sees, also of a large JPEG and of one that lies on its side.
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    large = Image.effect_noise((900, 700), 80).convert("RGB")
+    for exif in (Image.Exif(), turned):
+        large.save("new/large.jpg", exif=exif)
+        space: dict[str, Any] = {}
+        exec(onnx.replace("new/000.png", "new/large.jpg"), space)
+        expected = pictures.decode("new/large.jpg", (8, 8), 1)
+        assert (space["pixels"][0].transpose(2, 0, 1) == expected).all()
+    capsys.readouterr()
     exec(estimator, {})
     assert re.match(r"\[\d \d \d\] 0\.\d+", capsys.readouterr().out)
 

@@ -96,3 +96,13 @@ def test_skewed_jensen_shannon(skew: float) -> None:
     assert float(skewed_jensen_shannon(m, v, m, v, torch.tensor(skew))) == pytest.approx(
         0, abs=1e-6
     )
+
+
+def test_gaussians_of_few_digits_are_computed_in_float32() -> None:
+    torch.manual_seed(0)
+    low = [part.bfloat16() for part in (torch.randn(64), torch.rand(64) + 0.5)]
+    given = (*low, *(part + 0.1 for part in low))
+    found = skewed_jensen_shannon(*given, torch.tensor(0.5))
+    expected = skewed_jensen_shannon(*(part.double() for part in given), torch.tensor(0.5))
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=0)

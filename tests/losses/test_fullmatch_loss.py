@@ -99,6 +99,8 @@ def test_k_may_come_from_elsewhere() -> None:
         assert torch.equal(
             parts.adaptive_negative, adaptive_negative(strong, weak, 7, ceiling=0.9025)
         )
+    for asked, used in ((torch.tensor(99), 10), (torch.tensor(1), 2)):
+        assert FullMatchLoss(10)(*rest, weak, strong, asked).metrics["k"].item() == used
 
 
 @pytest.mark.parametrize("view", [2, 3])

@@ -63,7 +63,8 @@ class Augmenter(nn.Module):
         return self.normalize(self.randaugment(self._shift(images, shift), rest))
 
     def normalize(self, images: Tensor) -> Tensor:
-        return (images / 255 - self.mean) / self.std
+        # Not of torch's default type, which a program may have changed since.
+        return (images.to(self.mean.dtype) / 255 - self.mean) / self.std
 
     def _size(self, images: Tensor) -> tuple[int, int]:
         side = self.appearance.crop

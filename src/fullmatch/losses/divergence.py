@@ -85,6 +85,8 @@ def skewed_jensen_shannon(
     check_shape("variance_b", variance_b, *mean_a.shape)
     if not isinstance(skew, Tensor) or skew.shape != mean_a.shape:
         check_scalars(skew=skew)
+    mean_a, variance_a = widened(mean_a), widened(variance_a)
+    mean_b, variance_b = widened(mean_b), widened(variance_b)
     a, b = 1 - skew, skew
     variance = 1 / (a / variance_a + b / variance_b)
     mean = variance * (a * mean_a / variance_a + b * mean_b / variance_b)

@@ -108,7 +108,7 @@ class FullMatchLoss(nn.Module):
             entropy_meaning=meaning,
             metrics={
                 "selected": selected.float().mean(),
-                "k": k if isinstance(k, Tensor) else torch.full((), int(k), device=labels.device),
+                "k": torch.as_tensor(k, device=labels.device).long().clamp(2, self.num_classes),
                 "negatives": pair.negative.sum(dim=1).float().mean(),
             },
         )

@@ -12,10 +12,13 @@ OPERATORS: list[str] = []  # all that `operator` has made
 Function = Callable[..., Any]
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def measured_on(device: torch.device) -> bool:
     """Elsewhere the kernels may be slower, or need more shared memory than there is."""
     return device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == HOPPER
+
+
+# As torch.compiler.assume_constant_result does, which would import the whole compiler with us.
+measured_on._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def kernels_for(x: Tensor) -> bool:
