@@ -55,6 +55,12 @@ def test_a_table_is_run_written_and_not_run_again(
     assert "2 runs, 1 of them finished" in shown and "recorded" not in shown
 
 
+def test_a_table_without_a_single_run_says_so(call: Call, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"nothing was run: 1 run left out .* same command again"):
+        call("table1 --cells digits-40 --algorithms semco --folds 0 --steps 3")
+    assert (tmp_path / "runs/reproduce/table1.md").exists()
+
+
 def test_a_table_is_of_the_folds_that_were_asked_for(call: Call, tmp_path: Path) -> None:
     ledger = Path(__file__).parents[2] / "docs/results/runs"
     words = f"table1 --cells digits-40 --algorithms fixmatch --steps 800 --ledger {ledger}"

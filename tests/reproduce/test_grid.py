@@ -40,6 +40,12 @@ def test_unknown_row(number: int, name: str) -> None:
         grid.rows(TABLES[number], name)
 
 
+def test_unknown_full_row() -> None:
+    words = r"or full-X for any X that has pseudo-labels; did you mean 'full-softmatch'"
+    with pytest.raises(UserError, match=words):
+        grid.rows(TABLES[1], "full-sofmatch")
+
+
 def test_folds() -> None:
     assert grid.folds("0-2") == (0, 1, 2)
     assert grid.folds("2, 0,0-1") == (2, 0, 1)

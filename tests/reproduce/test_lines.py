@@ -58,6 +58,21 @@ def test_different_settings_stand_apart() -> None:
     other["config"]["optimizer"]["rate"] = 0.1
     found = lines(TABLES[1], [row], [CIFAR], [entry(row, 0, 0.8), other], code="abc")
     assert [line.marks for line in found] == [(), ("other settings",)]
+    assert [line.settings for line in found] == [(), ("optimizer.rate=0.1",)]
+    assert only(lines(TABLES[1], [row], [CIFAR], [other])).settings == ()  # nothing to tell it from
+    longer = [entry(row, 0, 0.8, steps=200), other]
+    assert [line.settings for line in lines(TABLES[1], [row], [CIFAR], longer)] == [(), ()]
+
+
+def test_settings_that_stand_apart_are_named_even_if_they_are_no_more() -> None:
+    row = method("FixMatch")
+    asked, old = (copy.deepcopy(entry(row, 0, 0.8)) for _ in range(2))
+    asked["config"]["data"]["flip"] = False
+    asked["config"]["training"]["threads"] = 2  # makes no difference to what a run is
+    old["config"]["optimizer"]["forgotten"] = 1
+    del old["config"]["training"]["weak_gradient"]
+    found = lines(TABLES[1], [row], [CIFAR], [asked, old])
+    assert [line.settings for line in found] == [("data.flip=false",), ("optimizer.forgotten=1",)]
 
 
 def test_settings_that_are_no_more_are_shown_and_marked() -> None:

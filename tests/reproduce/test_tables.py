@@ -1,6 +1,7 @@
 """The same lines as Markdown, CSV and LaTeX."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 from fullmatch.reproduce import tables
@@ -15,6 +16,14 @@ def some() -> list[Line]:
     entries = [entry(rows[0], fold, 0.8 + fold / 100) for fold in range(2)]
     entries.append(entry(rows[1], 0, 0.85, steps=200))
     return lines(TABLES[1], rows, [CIFAR], entries, code="other")
+
+
+def told_apart() -> list[Line]:
+    row = method("FullMatch")
+    other = entry(row, 0, 0.7)
+    other["config"] = other["config"] | {"seed": 0, "data": {**other["config"]["data"]}}
+    other["config"]["data"]["split"] = "a_b#{~}\\c.json"
+    return lines(TABLES[1], [row], [CIFAR], [entry(row, 0, 0.8), other], code="abc")
 
 
 def test_markdown() -> None:
@@ -40,8 +49,24 @@ def test_latex() -> None:
     text = tables.latex(TABLES[1], some())
     body = text.split("\\toprule")[1].split("\\bottomrule")[0]
     rows = [line for line in body.splitlines() if line.endswith("\\\\")]
-    assert len(rows) == 4 and all(row.count("&") == 8 for row in rows)
+    assert len(rows) == 4 and all(row.count("&") == 9 for row in rows)
+    assert "{llrlrrrrrl}" in text and rows[0].endswith(r"& mark \\")
+    assert rows[1].endswith(r"& other code \\")
+    unmarked = tables.latex(TABLES[1], [replace(line, marks=()) for line in some()])
+    assert "{llrlrrrrr}" in unmarked and "mark" not in unmarked
     assert "80.50 $\\pm$ 0.50" in text and "±" not in text and "(\\%)" in text
+
+
+def test_lines_of_one_method_are_told_apart_in_every_form() -> None:
+    rows = tables.markdown(told_apart()).splitlines()[2:]
+    assert "| FullMatch |" in rows[0] and r"| FullMatch, data.split=a_b#{~}\c.json |" in rows[1]
+    text = tables.latex(TABLES[1], told_apart())
+    assert r"data.split=a\_b\#\{\textasciitilde{}\}\textbackslash{}c.json" in text
+    assert "& other settings" in text and "other settings: not the published ones of today" in text
+    found = list(csv.DictReader(tables.comma_separated(told_apart()).splitlines()))
+    assert [line["settings"] for line in found] == ["", r"data.split=a_b#{~}\c.json"]
+    assert "A setting after a method's name" in " ".join(tables.notes(told_apart()))
+    assert "A setting after a method's name" not in " ".join(tables.notes(some()))
 
 
 def test_notes_say_what_must_be_known() -> None:

@@ -143,12 +143,13 @@ def row(table: Table, name: str) -> Row:
             return known
     if table.number == 1 and (name in ALIASES or name in names()):
         return Row(name, name)
-    known_names = [known.key for known in table.rows]
+    known_names, more, others = [known.key for known in table.rows], "", list[str]()
     if table.number == 1:
         known_names = list(dict.fromkeys([*(r.algorithm for r in METHODS), *ALGORITHMS]))
+        more, others = ", or full-X for any X that has pseudo-labels", names()
     raise UserError(
         f"unknown row {name!r} of table {table.number}: expected some of "
-        f"{', '.join(known_names)}{did_you_mean(name, known_names)}"
+        f"{', '.join(known_names)}{more}{did_you_mean(name, [*known_names, *others])}"
     )
 
 

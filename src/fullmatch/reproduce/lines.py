@@ -1,6 +1,7 @@
 """From the ledger to the lines of a table: means over folds, never over different settings."""
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -37,6 +38,7 @@ class Line:
     folds: tuple[int, ...] = ()
     scores: dict[str, Spread] = field(default_factory=dict)  # by protocol
     marks: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()  # not as published, where other lines have the same steps
 
     @property
     def difference(self) -> float | None:
@@ -54,7 +56,7 @@ def lines(
     *,
     code: str | None = None,
 ) -> list[Line]:
-    """Every row in every cell; different steps or settings stand apart.
+    """Every row in every cell; different steps or settings stand apart, and settings are named.
 
     `code` is the hash of the code at hand: with it, results of other code or of other settings
     than today's are marked.
@@ -63,13 +65,16 @@ def lines(
     for cell in cells:
         for row in rows:
             groups = grouped(entry for entry in entries if belongs(entry, row, cell))
+            steps = Counter(same[0]["steps"] for same in groups)
             for measure in table.measures:
                 paper = published().get(Key(table.number, row.name, str(cell), measure))
                 if not groups:
                     found.append(Line(row, cell, measure, paper))
                 for same in groups:
                     marks = marks_of(same, row, cell, code) if code else ()
-                    found.append(line(row, cell, measure, paper, same, marks))
+                    alone = steps[same[0]["steps"]] == 1
+                    named = () if alone else departures(same[0], row, cell)
+                    found.append(line(row, cell, measure, paper, same, marks, named))
     return found
 
 
@@ -80,6 +85,7 @@ def line(
     paper: Published | None,
     entries: Sequence[dict[str, Any]],
     marks: tuple[str, ...],
+    settings: tuple[str, ...],
 ) -> Line:
     names = PROTOCOLS if measure == "top1" else TOP5
     teachers = [entry["scores"]["teacher"] for entry in entries]
@@ -89,7 +95,7 @@ def line(
         if all(teacher.get(name) is not None for teacher in teachers)
     }
     folds = tuple(entry["config"]["seed"] for entry in entries)
-    return Line(row, cell, measure, paper, entries[0]["steps"], folds, scores, marks)
+    return Line(row, cell, measure, paper, entries[0]["steps"], folds, scores, marks, settings)
 
 
 def spread(shares: Sequence[float]) -> Spread:
@@ -131,11 +137,27 @@ def settings(entry: dict[str, Any]) -> str:
         return "unreadable " + repr(sorted(provenance.flat(entry["config"] | {"seed": 0}).items()))
 
 
+def departures(entry: dict[str, Any], row: Row, cell: Cell) -> tuple[str, ...]:
+    """What a run did otherwise than published, as `--set` would say it."""
+    tables = entry["config"] | {"seed": 0}, today(row, cell, entry["steps"])
+    try:
+        own, usual = (provenance.flat(provenance.decisive(table)) for table in tables)
+    except UserError:  # settings that are no more; what they lack is new, and as usual
+        own, usual = map(provenance.flat, tables)
+        own = usual | own
+    names = sorted(name for name in own | usual if own.get(name) != usual.get(name))
+    return tuple(f"{name}={provenance.written(own.get(name, 'none'))}" for name in names)
+
+
+def today(row: Row, cell: Cell, steps: int) -> Settings:
+    """The published settings as they stand here."""
+    return provenance.table_of(config_for(row, cell, 0, steps))
+
+
 def marks_of(entries: Sequence[dict[str, Any]], row: Row, cell: Cell, code: str) -> tuple[str, ...]:
     """Why a result may not be what today's code would give."""
     marks: list[str] = []
-    today = config_for(row, cell, 0, entries[0]["steps"])
-    if settings(entries[0]) != provenance.identity(provenance.table_of(today)):
+    if settings(entries[0]) != provenance.identity(today(row, cell, entries[0]["steps"])):
         marks.append("other settings")
     if any(entry["code"] is None for entry in entries):
         marks.append("unknown code")

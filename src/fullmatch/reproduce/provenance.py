@@ -34,12 +34,17 @@ INDIFFERENT = {
 
 
 def identity(table: Mapping[str, Any]) -> str:
-    """A hash of the settings that count, read by today's code: a new setting has its default."""
+    """A hash of the settings that count."""
+    return fingerprint(decisive(table))
+
+
+def decisive(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that count, read by today's code: a new setting has its default."""
     config = table_of(experiment_config(table, spec_of))
     config.pop("baseline", None)
     for section, unimportant in INDIFFERENT.items():
         config[section] = {k: v for k, v in config[section].items() if k not in unimportant}
-    return fingerprint(config)
+    return config
 
 
 def table_of(config: ExperimentConfig) -> dict[str, Any]:

@@ -30,13 +30,20 @@ NOTES = (
     "difference is between bests, and says little where the steps differ.",
 )
 
+# A setting may be a path, with anything in it.
+TEX = str.maketrans(
+    {sign: f"\\{sign}" for sign in "%_&#${}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"±": r"$\pm$"}
+)
+
 
 def cells_of(line: Line) -> tuple[str, ...]:
     """A line as texts, one a heading."""
-    method = line.row.name if line.measure == "top1" else f"{line.row.name}, top-5"
+    measure = () if line.measure == "top1" else ("top-5",)
     return (
         str(line.cell),
-        method,
+        ", ".join([line.row.name, *measure, *line.settings]),
         "-" if line.steps is None else f"{line.steps:,}",
         ",".join(map(str, line.folds)) or "-",
         *(written(line.scores.get(protocol)) for protocol in ("last", "median", "best")),
@@ -64,19 +71,26 @@ def notes(lines: Sequence[Line]) -> list[str]:
     budgets = sorted({line.steps for line in lines if line.steps})
     if len(budgets) > 1:
         found.append("Different numbers of steps stand on lines of their own.")
+    if any(line.settings for line in lines):
+        found.append("A setting after a method's name is not the published one.")
     marks = {mark for line in lines for mark in line.marks}
     meanings = {
         "other code": "other code: the code that trains has changed since.",
         "unknown code": "unknown code: the commit alone does not tell which code made it.",
-        "other settings": "other settings: the published settings have changed here since.",
+        "other settings": "other settings: not the published ones of today, whether somebody asked "
+        "for others or they have changed here since.",
     }
     return found + [words for mark, words in meanings.items() if mark in marks]
 
 
-def markdown(lines: Sequence[Line]) -> str:
+def columns(lines: Sequence[Line]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headings and rows; without the column of marks where nothing is marked."""
     headings = HEADINGS if any(line.marks for line in lines) else HEADINGS[:-1]
-    rows = [cells_of(line)[: len(headings)] for line in lines]
-    return "\n".join(markdown_rows(headings, rows)) + "\n"
+    return headings, [cells_of(line)[: len(headings)] for line in lines]
+
+
+def markdown(lines: Sequence[Line]) -> str:
+    return "\n".join(markdown_rows(*columns(lines))) + "\n"
 
 
 def markdown_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -90,9 +104,9 @@ def comma_separated(lines: Sequence[Line]) -> str:
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     spreads = ("last", "median", "best", "paper")
-    columns = [f"{name}_{part}" for name in spreads for part in ("mean", "deviation")]
+    means = [f"{name}_{part}" for name in spreads for part in ("mean", "deviation")]
     writer.writerow(
-        ["cell", "method", "measure", "steps", "folds", *columns, "difference", "marks"]
+        ["cell", "method", "measure", "steps", "folds", *means, "difference", "marks", "settings"]
     )
     for line in lines:
         found: list[Sequence[float | None]] = [
@@ -109,6 +123,7 @@ def comma_separated(lines: Sequence[Line]) -> str:
                 " ".join(map(str, line.folds)),
                 *("" if value is None else round(value, 4) for value in numbers),
                 ";".join(line.marks),
+                ";".join(line.settings),
             ]
         )
     return text.getvalue()
@@ -116,14 +131,14 @@ def comma_separated(lines: Sequence[Line]) -> str:
 
 def latex(table: Table, lines: Sequence[Line]) -> str:
     """A tabular with booktabs' rules."""
-    rows = [cells_of(line)[:-1] for line in lines]
-    body = [" & ".join(map(escaped, row)) + r" \\" for row in (HEADINGS[:-1], *rows)]
+    headings, rows = columns(lines)
+    body = [" & ".join(map(escaped, row)) + r" \\" for row in (headings, *rows)]
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
             rf"\caption{{{escaped(table.title)}. {' '.join(map(escaped, notes(lines)))}}}",
-            r"\begin{tabular}{llrlrrrrr}",
+            rf"\begin{{tabular}}{{{'llrlrrrrrl'[: len(headings)]}}}",
             r"\toprule",
             body[0],
             r"\midrule",
@@ -137,9 +152,7 @@ def latex(table: Table, lines: Sequence[Line]) -> str:
 
 
 def escaped(text: str) -> str:
-    for plain, tex in (("%", r"\%"), ("_", r"\_"), ("&", r"\&"), ("±", r"$\pm$")):
-        text = text.replace(plain, tex)
-    return text
+    return text.translate(TEX)
 
 
 def write(folder: Path, table: Table, lines: Sequence[Line]) -> list[Path]:
