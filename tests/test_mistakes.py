@@ -82,6 +82,45 @@ def test_mistakes(command: str, words: str, mistake: Mistake) -> None:
     assert words in mistake(*command.split())
 
 
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("fixmatch threshold=95", "0 to 1"),
+        ("fixmatch threshold=-1", "0 to 1"),
+        ("flexmatch threshold=1.5", "0 to 1"),
+        ("freematch momentum=1.5", "0 to 1"),
+        ("freematch floor=0.9 threshold=0.5", "0.5 or less"),
+        ("remixmatch momentum=2", "0 to 1"),
+        ("remixmatch temperature=0", "more than 0"),
+        ("mixmatch temperature=0", "more than 0"),
+        ("mixmatch alpha=0", "more than 0"),
+        ("uda temperature=-1", "more than 0"),
+        ("uda temperature=0", "more than 0"),
+        ("ups dropout=2", "0 to less than 1"),
+        ("ups dropout=1", "0 to less than 1"),
+        ("ups_offline dropout=1", "0 to less than 1"),
+        ("softmatch deviations=0", "more than 0"),
+        ("dash gamma=0", "more than 0"),
+        ("dash temperature=0", "more than 0"),
+        ("comatch temperature=0", "more than 0"),
+        ("comatch width=0", "1 or more"),
+        ("comatch bank=0", "1 or more"),
+        ("comatch alignment=0", "1 or more"),
+        ("simmatch width=0", "1 or more"),
+        ("simmatch alignment=0", "1 or more"),
+        ("npmatch latent=0", "more than 0"),
+        ("npmatch samples=0", "1 or more"),
+        ("npmatch memory=0", "1 or more"),
+    ],
+)
+def test_options_outside_their_limits(setting: str, expected: str, mistake: Mistake) -> None:
+    algorithm, *options = setting.split()
+    given = [word for option in options for word in ("--set", f"algorithm.{option}")]
+    line = mistake("train", "digits", "--algorithm", algorithm, *given, "--steps", "5")
+    name, value = options[0].split("=")
+    assert f"algorithm.{name} is {value}" in line and f"expected {expected}" in line
+
+
 def test_data_files_that_are_not_there(
     mistake: Mistake, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +162,12 @@ def test_a_wrong_setting_for_own_pictures(mistake: Mistake, here: Path) -> None:
     assert "did you mean 'batch'?" in mistake("train", "pets", "--set", "training.bacth=5")
     line = mistake("train", "pets", "--steps", "5", "--minutes", "1")
     assert "give one of them" in line
+
+
+@pytest.mark.parametrize("size", ["abc", "1.5", "-2"])
+def test_how_many_processes(size: str, mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", size)
+    assert f"WORLD_SIZE is '{size}', expected a number of processes" in mistake("--version")
 
 
 @pytest.mark.parametrize(

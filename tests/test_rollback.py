@@ -76,9 +76,24 @@ def test_takes_the_same_way_after_a_kill(tmp_path: Path) -> None:
 
 def test_gives_up_after_three_times(tmp_path: Path) -> None:
     run = poisoned(begun(tmp_path / "run"), at=7, above=0.0)
-    with pytest.raises(UserError, match="no longer a number"):
+    with pytest.raises(UserError) as error:
         list(guarded(run))
     assert json.loads((tmp_path / "run" / FILE).read_text()) == [6, 6, 6]
+    # 0.03 / 3, / 9 and / 27 were tried.
+    assert str(error.value) == (
+        "the loss is no longer a number at step 8, though the run went back 3 times, each time to "
+        "a third of the rate: train again with --set optimizer.rate=0.0003704 or "
+        "--set optimizer.clip=1"
+    )
+
+
+def test_what_never_was_a_number_may_have_other_causes(tmp_path: Path) -> None:
+    clipped = small_runs.config("fixmatch", *SETTINGS, "optimizer.clip=0.5")
+    run = poisoned(small_runs.begin(clipped, tmp_path / "run"), at=0, above=0.0)
+    with pytest.raises(UserError) as error:
+        list(guarded(run))
+    assert "at step 1, though" in str(error.value) and "optimizer.clip=0.05" in str(error.value)
+    assert str(error.value).endswith(f"the algorithm's own options, in {run.folder.config}")
 
 
 def test_other_errors_pass_through(tmp_path: Path) -> None:

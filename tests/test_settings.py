@@ -52,6 +52,38 @@ def test_an_algorithm_named_by_a_flag_comes_with_its_own_fields(name: str, file:
     assert resolve(file=file, algorithm=name).algorithm == algorithm(name)
 
 
+@pytest.mark.parametrize("data", ["digits", "cifar100", "some/folder"])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("fullmatch", "npmatch"), ("npmatch", "fullflex"), ("fixmatch", "mixmatch"), ("vat", "uda")],
+)
+def test_another_algorithm_leaves_the_recipe_of_the_old_one_behind(
+    old: str, new: str, data: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(tomli_w.dumps(config_table(resolve(data=data, algorithm=old), name_of)))
+    assert resolve(file=path, algorithm=new) == resolve(data=data, algorithm=new)
+    by_hand = ["training.ratio=5", "optimizer.clip=0.7", "optimizer.cosine=0.1"]
+    changed = config_table(resolve(data=data, algorithm=old, assignments=by_hand), name_of)
+    path.write_text(tomli_w.dumps(changed))
+    found = resolve(file=path, algorithm=new)
+    assert (found.training.ratio, found.optimizer.clip, found.optimizer.cosine) == (5, 0.7, 0.1)
+
+
+def test_an_algorithm_that_is_no_more_can_be_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('[algorithm]\nname = "gone"\n[training]\nratio = 2\n')
+    assert resolve(file=path, algorithm="uda").training.ratio == 2
+    path.write_text('training = 5\n[algorithm]\nname = "fixmatch"\n')
+    with pytest.raises(UserError, match="training is 5, expected a table"):
+        resolve(file=path, algorithm="vat")
+
+
+def test_a_split_says_how_many_labels_there_are() -> None:
+    assert resolve(assignments=["data.split=some.json"]).data.labels is None
+    assert resolve(labels=40, assignments=["data.split=some.json"]).data.labels == 40
+
+
 def test_a_run_can_be_repeated_from_its_config(tmp_path: Path) -> None:
     chosen = config("fullflex", "algorithm.full.form=ce", "data.labels=none", seed=3)
     run = begin(chosen, tmp_path / "run")

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from fullmatch.errors import UserError, did_you_mean
+from fullmatch.limits import Amount, Count, Limits, Seed, Share, check
 
 T = TypeVar("T")
 Table = dict[str, Any]
@@ -21,10 +22,10 @@ Table = dict[str, Any]
 class DataConfig:
     name: str = "digits"  # a known data set, or the path of a folder, CSV or NPZ
     labels: int | None = None  # how many labels a benchmark keeps; own pictures keep all
-    split_seed: int | None = None  # None: the run's seed
+    split_seed: Seed | None = None  # None: the run's seed
     split: str | None = None  # a split file to use instead of drawing one
     root: str | None = None  # where benchmark files are; None: $FULLMATCH_DATA, then ./data
-    size: int | None = None  # side that own pictures are brought to
+    size: Count | None = None  # side that own pictures are brought to
     flip: bool | None = None  # mirror pictures; None: unless they are of digits or letters
     strong: Literal["torchssl", "released"] = "torchssl"  # setting of the strong augmentation
 
@@ -35,33 +36,34 @@ class ModelConfig:
     pretrained: bool = False
     start: str | None = None  # a finished run whose weights the network starts from
     weights: str | None = None  # a file of weights that the network starts from
-    norm_momentum: float = 0.001  # of a Wide ResNet's running statistics
+    norm_momentum: Share = 0.001  # of a Wide ResNet's running statistics
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
-    rate: float = 0.03
-    momentum: float = 0.9
+    rate: Amount = 0.03
+    momentum: Share = 0.9
     nesterov: bool = True
-    weight_decay: float = 5e-4
-    cosine: float = 7 / 16  # share of half a cosine wave that the rate falls along
-    clip: float = 0.0  # largest norm of the gradient; 0: no limit
+    weight_decay: Amount = 5e-4
+    # Share of half a cosine wave that the rate falls along; at 1/2 it has come down to 0.
+    cosine: Annotated[float, Limits(0, 0.5)] = 7 / 16
+    clip: Amount = 0.0  # largest norm of the gradient; 0: no limit
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    steps: int = 2**20
-    batch: int = 64  # labeled images a step
-    ratio: int | None = None  # unlabeled images per labeled one; None: as the method was published
-    ema: float = 0.999
-    evaluate_every: int = 1024
-    log_every: int = 64
-    checkpoint_every: int = 1024
+    steps: Count = 2**20
+    batch: Count = 64  # labeled images a step
+    ratio: Count | None = None  # unlabeled images per labeled one; None: as published
+    ema: Share = 0.999
+    evaluate_every: Count = 1024
+    log_every: Count = 64
+    checkpoint_every: Count = 1024
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     execution: Literal["auto", "eager", "compiled", "graph"] = "auto"
     weak_gradient: bool = True  # False: weak views in a pass of their own, without gradient
     deterministic: bool = False  # bit for bit on a GPU too, and slower; a CPU always is
-    threads: int | None = None  # of the CPU; None: torch's choice
+    threads: Count | None = None  # of the CPU; None: torch's choice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,41 +74,14 @@ class ExperimentConfig:
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     baseline: bool = False  # also train the same network on the labels alone, and compare
-    seed: int = 0
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
-        for where, (least, most) in RANGES.items():
-            value: Any = self
-            for name in where.split("."):
-                value = getattr(value, name)
-            if value is not None and not least <= value <= most:
-                limits = f"{least} or more" if most == math.inf else f"{least} to {most}"
-                raise UserError(f"{where} is {value}, expected {limits}")
+        check(self)
         model = self.model
         if model.weights is not None and (model.pretrained or model.start is not None):
             other = "model.pretrained" if model.pretrained else "model.start"
             raise UserError(f"model.weights and {other} are both set, and a network starts once")
-
-
-RANGES = {
-    "data.size": (1, math.inf),
-    "data.split_seed": (0, 2**63 - 1),
-    "model.norm_momentum": (0, 1),
-    "optimizer.rate": (0, math.inf),
-    "optimizer.momentum": (0, 1),
-    "optimizer.weight_decay": (0, math.inf),
-    "optimizer.cosine": (0, 1),
-    "optimizer.clip": (0, math.inf),
-    "training.steps": (1, math.inf),
-    "training.batch": (1, math.inf),
-    "training.ratio": (1, math.inf),
-    "training.ema": (0, 1),
-    "training.evaluate_every": (1, math.inf),
-    "training.log_every": (1, math.inf),
-    "training.checkpoint_every": (1, math.inf),
-    "training.threads": (1, math.inf),
-    "seed": (0, 2**63 - 1),
-}
 
 
 class Text(str):

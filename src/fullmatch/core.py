@@ -77,7 +77,7 @@ class Objective(NamedTuple):
     """What a step minimises, and what it reports; nothing here leaves the device.
 
     A metric is a 0-d tensor, averaged over steps, or a `ratio`, whose two parts are summed
-    over steps before they are divided.
+    over steps before they are divided. Every step reports the same names.
     """
 
     loss: Tensor
@@ -108,7 +108,11 @@ class Algorithm(nn.Module):
 
 @runtime_checkable
 class Spec(Protocol):
-    """A frozen dataclass that a user writes; it builds the algorithm once the task is known."""
+    """A frozen dataclass that a user writes; it builds the algorithm once the task is known.
+
+    This is all that it must have. `about` and `views` beside it are shown by the listing of
+    algorithms; which views a step makes is what the built algorithm says.
+    """
 
     ratio: ClassVar[int]  # unlabeled images per labeled one that the method was published with
 

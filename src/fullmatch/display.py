@@ -172,15 +172,17 @@ def show_scores(found: dict[str, Any]) -> None:
 
 
 def list_algorithms() -> None:
-    from fullmatch.algorithms import ALGORITHMS, ALIASES, algorithm
+    from fullmatch.algorithms import ALGORITHMS, ALIASES, About, algorithm
 
     listing = Listing("name", "paper", "year", "idea", "views", "memory", "full-")
     for name in ALGORITHMS:
         spec = algorithm(name)
-        about, views = spec.about, spec.views
-        year = str(about.year) if about.year else "-"
         full = "yes" if hasattr(spec, "with_full") else "-"
-        seen = " + ".join(views.unlabeled) or "labeled only"
+        # Neither is needed to train, so somebody's own method may lack them.
+        about = getattr(spec, "about", About("-", 0, "-", "-"))
+        views = getattr(spec, "views", None)
+        seen = "-" if views is None else " + ".join(views.unlabeled) or "labeled only"
+        year = str(about.year) if about.year else "-"
         listing.add(name, about.paper, year, about.idea, seen, about.memory, full)
     listing.show()
     aliases = ", ".join(f"{alias} = {target}" for alias, target in ALIASES.items())

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, zeros_like
 
-from fullmatch.errors import UserError
+from fullmatch.errors import UserError, many
 from fullmatch.experiment import Run
 from fullmatch.training import checkpoint
 from fullmatch.training.trainer import Record
@@ -33,9 +33,11 @@ def guarded(run: Run) -> Iterator[Record]:
             yield from run.records()
             return
         except UserError:
-            if not lost(run) or len(steps) >= TRIES:
+            if not lost(run):
                 raise
-            state = last_good(run)
+            state = last_good(run) if len(steps) < TRIES else None
+            if state is None and steps:
+                raise UserError(given_up(run, len(steps))) from None
             if state is None:
                 raise
             back_to(run, *state)
@@ -64,6 +66,22 @@ def slowed(rate: Callable[[int], float], steps: list[int]) -> Callable[[int], fl
 
 def said(step: int) -> str:
     return f"the loss was no number: went back to step {step}, on at a third of the rate"
+
+
+def given_up(run: Run, times: int) -> str:
+    """What happened, and what was not tried yet."""
+    optimizer, records = run.config.optimizer, run.folder.records()
+    rate = optimizer.rate / 3 ** (times + 1)
+    clip = optimizer.clip / 10 if 0 < optimizer.clip <= 1 else 1
+    words = (
+        f"the loss is no longer a number at step {records[-1]['step']}, though the run went back "
+        f"{many(times, 'time')}, each time to a third of the rate: train again with "
+        f"--set optimizer.rate={rate:.4g} or --set optimizer.clip={clip:.4g}"
+    )
+    if len(records) > 1:
+        return words
+    # No line of the log ever had a number: the cause may be another than the rate.
+    return f"{words}, and look at the algorithm's own options, in {run.folder.config}"
 
 
 def lost(run: Run) -> bool:

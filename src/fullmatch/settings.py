@@ -1,14 +1,16 @@
 """From flags, files and presets to one resolved config."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fullmatch import presets
+from fullmatch.algorithms import ALIASES, name_of, names
 from fullmatch.algorithms import algorithm as spec_of
-from fullmatch.algorithms import name_of
 from fullmatch.config import (
     ExperimentConfig,
+    Table,
     config_table,
     experiment_config,
     merged,
@@ -51,7 +53,8 @@ def resolve(
         same = config_of(RunFolder.existing(start)).model.name
         table = merged({"model": {"name": same, "pretrained": False}}, table)
     if algorithm is not None:
-        table.pop("algorithm", None)  # its fields belong to the algorithm that the file names
+        # These belong to the algorithm that the file names.
+        table = without_method(table, str(section(table, "algorithm").get("name")), algorithm)
     table = merged(merged(table, without_none(flags)), overrides(assignments))
     name = str(section(table, "algorithm").get("name", "fullmatch"))
     if preset is None:
@@ -66,7 +69,31 @@ def resolve(
     if file is not None:
         # A file that names its algorithm's fields means just those, so the preset's give way.
         base["algorithm"] = {"name": name}
-    return experiment_config(merged(base, table), spec_of)
+    config = experiment_config(merged(base, table), spec_of)
+    if config.data.split and "labels" not in section(table, "data"):
+        # How many is for the split to say; a preset only knows what would be drawn without one.
+        return replace(config, data=replace(config.data, labels=None))
+    return config
+
+
+def without_method(table: Table, old: str, new: str) -> Table:
+    """A file's settings for another method: less the old one's fields, and less what came with it.
+
+    That is where the presets of the two differ, such as the ratio, and the file has the old one's
+    value; what somebody has changed stays.
+    """
+    kept = {name: part for name, part in table.items() if name != "algorithm"}
+    if {old, new} <= {*names(), *ALIASES}:
+        data = str(section(table, "data").get("name", "digits"))
+        before, after = (
+            config_table(presets.default(data, None, name), name_of) for name in (old, new)
+        )
+        for part in ("optimizer", "training"):
+            given, usual, other = section(table, part), before[part], after[part]
+            came_with = {k for k, v in given.items() if v == usual.get(k) != other.get(k)}
+            if came_with:
+                kept[part] = {k: v for k, v in given.items() if k not in came_with}
+    return kept
 
 
 def config_of(folder: RunFolder) -> ExperimentConfig:
@@ -75,8 +102,6 @@ def config_of(folder: RunFolder) -> ExperimentConfig:
 
 def display_name(spec: Any) -> str:
     """The name people use: fullmatch rather than full-fixmatch."""
-    from fullmatch.algorithms import ALIASES
-
     plain = name_of(spec)
     name = f"full-{plain}" if getattr(spec, "full", None) is not None else plain
     return next((alias for alias, target in ALIASES.items() if target == name), name)

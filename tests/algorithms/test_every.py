@@ -1,6 +1,7 @@
 """What every algorithm, and every full- form, must do: a new one is tested here at birth."""
 
 import copy
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fullmatch.algorithms import ALGORITHMS, algorithm, full, names
-from fullmatch.core import Spec
+from fullmatch.core import Spec, Views
 from fullmatch.errors import UserError
 from tests.algorithms.agreement import opinionated
 from tests.algorithms.toy import TASK, Toy, spec_of
@@ -158,3 +159,12 @@ def test_views_of_spec_and_module_agree(tmp_path: Path) -> None:
     for name in names():
         spec = spec_of(name, tmp_path)
         assert spec.build(TASK).views == spec.views
+
+
+@every
+def test_views_of_a_subclass_reach_its_module(name: str, tmp_path: Path) -> None:
+    spec = spec_of(name, tmp_path)
+    others = Views(labeled=("plain",), unlabeled=("strong", "plain", "weak"))
+    own = type("Own", (type(spec),), {"views": others})
+    fields = {field.name: getattr(spec, field.name) for field in dataclasses.fields(spec)}
+    assert own(**fields).build(TASK).views == others

@@ -133,7 +133,7 @@ def test_fullflex_selects_entropy_meaning_by_its_own_thresholds() -> None:
 
 @pytest.mark.parametrize("name", ["alpha", "beta"])
 def test_weights_must_be_finite(name: str) -> None:
-    with pytest.raises(UserError, match=f"{name} must be a finite number; got nan"):
+    with pytest.raises(UserError, match=f"full.{name} is nan, expected a finite number"):
         full(FixMatch(), **{name: float("nan")})
 
 

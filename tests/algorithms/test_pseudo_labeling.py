@@ -1,11 +1,19 @@
 """The family's one module: which passes it makes, what it reports, what an extra may add."""
 
+import pytest
 import torch
 from torch import nn
 
 from fullmatch.algorithms import FixMatch
 from fullmatch.algorithms.passes import apart, joint, ramp
-from fullmatch.algorithms.pseudo_labeling import FixedThreshold, Labeler, PseudoLabeling, Step
+from fullmatch.algorithms.pseudo_labeling import (
+    FixedThreshold,
+    Labeler,
+    PseudoLabeling,
+    PseudoLabels,
+    Step,
+    usage,
+)
 from fullmatch.core import Network, Objective, Views
 from tests.algorithms.fixed_views import batch, echo_task, objective
 from tests.networks import TinyNetwork, random_batch, tiny_task
@@ -45,8 +53,8 @@ def test_extras_add_to_loss_and_metrics() -> None:
 
     views = batch([[0.6, 0.4]], [[0.5, 0.5]])
     labeler = Labeler(FixedThreshold(0.95))
-    plain = objective(PseudoLabeling(labeler), views)
-    added = objective(PseudoLabeling(labeler, [Extra()]), views)
+    plain = objective(PseudoLabeling(labeler, views=Views()), views)
+    added = objective(PseudoLabeling(labeler, [Extra()], views=Views()), views)
     assert added.loss.item() == plain.loss.item() + 5
     assert set(added.metrics) == {*plain.metrics, "five"}
 
@@ -63,6 +71,15 @@ def test_usage_counts_known_labels_by_place() -> None:
     assert metrics["pseudo_label_accuracy"].tolist() == [1, 3]
     few = objective(FixMatch().build(echo_task(3)), batch([[0.5, 0.3, 0.2]], [[0.5, 0.3, 0.2]]))
     assert "unlabeled_top1" in few.metrics and "unlabeled_top5" not in few.metrics
+
+
+@pytest.mark.parametrize("value", [0.25, float("nan")])
+def test_classes_that_are_not_told_apart_are_not_found(value: float) -> None:
+    label = torch.zeros(3, dtype=torch.int64)
+    pseudo = PseudoLabels(torch.full((3, 6), value), label, label, torch.ones(3))
+    metrics = usage(pseudo, label)
+    assert metrics["unlabeled_top1"].tolist() == [0, 3]
+    assert metrics["unlabeled_top5"].tolist() == [0, 3]
 
 
 def test_joint_is_one_pass_cut_into_views() -> None:
@@ -91,3 +108,4 @@ def test_apart_leaves_running_statistics_alone() -> None:
 def test_ramp() -> None:
     values = [ramp(torch.tensor(at), 0.4).item() for at in (0.0, 0.2, 0.4, 1.0)]
     assert values == [0.0, 0.5, 1.0, 1.0]
+    assert [ramp(torch.tensor(at), 0.0).item() for at in (0.0, 0.5)] == [1.0, 1.0]

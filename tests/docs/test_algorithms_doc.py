@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from fullmatch.algorithms import ALGORITHMS, full
+from fullmatch.training.step import RESERVED
 from tests.networks import TinyNetwork, random_batch, tiny_task
 
 PAGE = (Path(__file__).parents[2] / "docs" / "algorithms.md").read_text(encoding="utf-8")
@@ -65,7 +66,13 @@ def test_table_says_of_every_algorithm_what_its_spec_says() -> None:
     for name, spec in ALGORITHMS.items():
         assert int(found[name][7]) == spec.ratio, name
         assert found[name][8] == ("yes" if hasattr(spec, "with_full") else "no"), name
-        assert ("strong" in found[name][1]) is ("strong" in spec.views.unlabeled), name
+        assert ("strong" in found[name][1]) is ("strong" in spec().views.unlabeled), name
+
+
+def test_names_that_the_log_keeps_for_itself() -> None:
+    section = " ".join(PAGE.split("### Metrics")[1].split())
+    names = ", ".join(f"`{name}`" for name in RESERVED[:-1])
+    assert f"refused: {names} and `{RESERVED[-1]}`." in section
 
 
 def test_every_host_of_the_two_losses_is_listed() -> None:

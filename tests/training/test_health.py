@@ -1,5 +1,7 @@
 """Trouble is said with its remedy; a healthy run hears nothing."""
 
+import operator
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,10 +9,23 @@ from typing import Any
 import pytest
 import torch
 
+from fullmatch.algorithms import (
+    UPS,
+    Dash,
+    FixMatch,
+    FlexMatch,
+    FreeMatch,
+    SoftMatch,
+    UPSOffline,
+    algorithm,
+    full,
+    names,
+)
 from fullmatch.algorithms.pseudo_labeling import PseudoLabels, usage
 from fullmatch.experiment import start
 from fullmatch.runfolder import RunFolder
-from fullmatch.training.health import Finding, Watch, assess
+from fullmatch.settings import resolve
+from fullmatch.training.health import Finding, Knobs, Watch, assess
 from tests import small_runs
 
 STEPS = 100
@@ -47,6 +62,76 @@ def test_what_only_the_caller_knows() -> None:
     assert kinds(assess(log(), 10, steps=STEPS, accuracy=0.3)) == ["over-confidence"]
     assert kinds(assess(log(), 10, steps=STEPS, foreign=0.5)) == ["foreign pictures"]
     assert assess(log(), 10, steps=STEPS, accuracy=0.8, foreign=0.01) == []
+
+
+TROUBLE: dict[str, dict[str, Any]] = {
+    "nothing selected": {"selected": 0.0},
+    "one class takes all": {"largest_class_share": 0.9},
+    "over-confidence": {"selected": 0.9, "evaluation": {"teacher": {"top1": 0.4}}},
+}
+
+
+def advice(spec: object, kind: str) -> str:
+    knobs = Knobs.of(spec, rate=0.003)
+    (found,) = assess(log(**TROUBLE[kind]), 10, steps=STEPS, knobs=knobs)
+    assert found.kind == kind
+    return found.knob
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("kind", TROUBLE)
+def test_advice_can_be_followed(name: str, kind: str) -> None:
+    """Settings are those of this algorithm and change as they say; other methods are others."""
+    spec = algorithm(name)
+    if isinstance(spec, UPSOffline):
+        spec = UPSOffline(choice="a file")
+    said = advice(spec, kind)
+    now = resolve(algorithm=name, assignments=["optimizer.rate=0.003"])
+    for change, where, value in re.findall(r"a (\w+) \w+ \(--set ([\w.]+)=([^)]+)\)", said):
+        then = resolve(algorithm=name, assignments=[f"{where}={value}"])
+        before, after = (operator.attrgetter(where)(config) for config in (now, then))
+        assert after > before if change == "higher" else after < before
+    for other in re.findall(r"--algorithm ([\w-]+)", said):
+        assert type(algorithm(other)) is not type(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind", "words"),
+    [
+        (FixMatch(), "nothing selected", "threshold=0.8)"),
+        (FixMatch(threshold=0.5), "nothing selected", "threshold=0.42)"),
+        (FixMatch(), "over-confidence", "threshold=0.98), a smaller weight"),
+        (FixMatch(threshold=0.5, coefficient=3.0), "over-confidence", "threshold=0.8)"),
+        (FixMatch(coefficient=3.0), "over-confidence", "coefficient=1.5)"),
+        (FixMatch(), "one class takes all", "fullflex), a lower rate (--set optimizer.rate=0.001)"),
+    ],
+)
+def test_advice_starts_from_what_is_set(spec: FixMatch, kind: str, words: str) -> None:
+    assert words in advice(spec, kind)
+
+
+def test_advice_leaves_out_what_the_method_has_not_or_has_already() -> None:
+    for spec in (Dash(), SoftMatch(), FreeMatch(threshold=0.95)):
+        assert "algorithm.threshold" not in advice(spec, "nothing selected")
+        assert "algorithm.threshold" not in advice(spec, "over-confidence")
+    for spec in (FlexMatch(), full(FlexMatch()), FreeMatch(), UPS()):
+        assert "fullflex" not in advice(spec, "one class takes all")
+    assert advice(FreeMatch(), "nothing selected") == "more steps or more labels"
+    assert "higher" not in advice(FixMatch(threshold=1.0), "over-confidence")
+    assert "lower threshold" not in advice(FixMatch(threshold=0.0), "nothing selected")
+    assert advice(object(), "over-confidence") == "more labels"
+
+
+def test_a_first_round_has_nothing_to_select() -> None:
+    nothing = log(selected=0.0)
+    first, later = (Knobs.of(UPSOffline(choice=choice), 0.03) for choice in ("", "a file"))
+    assert assess(nothing, 10, steps=STEPS, knobs=first) == []
+    assert kinds(assess(nothing, 10, steps=STEPS, knobs=later)) == ["nothing selected"]
+
+
+def test_a_run_knows_its_knobs(tmp_path: Path) -> None:
+    run = small_runs.begin(small_runs.config("flexmatch"), tmp_path / "run")
+    assert run.watch.knobs == Knobs(by_class=True)
 
 
 def test_without_unlabeled_pictures_nothing_is_said_of_them() -> None:

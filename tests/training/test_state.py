@@ -5,6 +5,7 @@ import torch
 
 from fullmatch.algorithms import algorithm
 from fullmatch.core import ratio
+from fullmatch.errors import UserError
 from fullmatch.training.state import Totals, TrainState
 from tests.networks import TinyNetwork, tiny_task
 
@@ -90,3 +91,14 @@ def test_totals_average_numbers_and_divide_sums() -> None:
     assert totals.read() == {"loss": 2.0, "share": 0.125}
     totals.add({"loss": torch.tensor(7.0), "share": share, "nothing": nothing})
     assert totals.read()["loss"] == 7.0
+
+
+def test_totals_go_by_name_and_refuse_other_names() -> None:
+    totals = Totals(CPU)
+    one, two = torch.tensor(1.0), torch.tensor(2.0)
+    totals.add({"x": one, "y": two})
+    totals.add({"y": two, "x": one})
+    for others in ({"x": one}, {"x": one, "z": two}, {"x": one, "y": two, "z": two}):
+        with pytest.raises(UserError, match=r"the metric '[yz]' is there in some steps and not"):
+            totals.add(others)
+    assert totals.read() == {"x": 1.0, "y": 2.0}

@@ -1,5 +1,7 @@
 """One step: the views that were asked for, in one forward; then clip, update and average."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -7,8 +9,16 @@ from torch import Tensor
 from fullmatch.augment.views import Augmenter
 from fullmatch.core import Algorithm, Appearance, Batch, Network, Objective, Views
 from fullmatch.data.feed import RawBatch
+from fullmatch.errors import UserError
 from fullmatch.training.state import TrainState
-from fullmatch.training.step import Augmentation, Loss, TrainingStep, autocast
+from fullmatch.training.step import (
+    RESERVED,
+    Augmentation,
+    Loss,
+    TrainingStep,
+    autocast,
+    reported,
+)
 from tests.networks import TinyNetwork
 
 CPU = torch.device("cpu")
@@ -95,6 +105,32 @@ def test_gradients_are_clipped_by_their_common_norm(clip: float) -> None:
     moved = before - weights()
     whole = 1000 * len(before) ** 0.5
     assert moved.norm().item() / 0.5 == pytest.approx(min(clip, whole), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        *((name, torch.zeros(()), "a name that the log itself uses") for name in RESERVED),
+        ("counts", torch.zeros(3), r"a Tensor of shape \(3,\); make it a tensor of no dimensions"),
+        ("pairs", torch.zeros(2, 2), r"a Tensor of shape \(2, 2\)"),
+        ("share", 0.5, "a float; make it a tensor of no dimensions"),
+        ("apart", torch.zeros((), device="meta"), "on meta, the loss on cpu"),
+    ],
+)
+def test_a_metric_that_no_log_can_hold_is_named(name: str, value: Any, words: str) -> None:
+    with pytest.raises(UserError, match=f"the metric '{name}' (is|has) {words}"):
+        reported(Objective(torch.zeros(()), {"fine": torch.zeros(2), name: value}))
+
+
+def test_a_step_reports_the_loss_before_its_metrics() -> None:
+    one = step()
+    one()
+    assert one.state.totals.names == ["loss", "progress"]
+    one.state.algorithm.forward = lambda *_: Objective(  # type: ignore[method-assign]
+        one.state.student.head.bias.sum(), {"rate": torch.zeros(())}
+    )
+    with pytest.raises(UserError, match="'rate'"):
+        one()
 
 
 def test_precision_is_full_unless_asked() -> None:

@@ -1,5 +1,6 @@
 """Every algorithm by name; `full-X` adds EML and ANL to any member of the FixMatch family."""
 
+from dataclasses import is_dataclass
 from typing import Any
 
 from fullmatch.algorithms.about import About
@@ -27,6 +28,7 @@ from fullmatch.algorithms.uda import UDA
 from fullmatch.algorithms.ups import UPS
 from fullmatch.algorithms.ups_offline import UPSOffline
 from fullmatch.algorithms.vat import VAT
+from fullmatch.core import Spec
 from fullmatch.errors import UserError, did_you_mean
 
 __all__ = [
@@ -99,6 +101,11 @@ def algorithm(name: str) -> Any:
         hint = did_you_mean(name, [*names(), *ALIASES])
         raise UserError(f"unknown algorithm {name!r} (see: fullmatch list algorithms){hint}")
     spec = ALGORITHMS[plain]()
+    if not isinstance(spec, Spec) or not is_dataclass(spec):
+        raise UserError(
+            f"{type(spec).__name__} is in the table of algorithms and no core.Spec; "
+            "make it a frozen dataclass that has `ratio` and `build`"
+        )
     return spec if canonical == plain else full(spec)
 
 
@@ -117,4 +124,7 @@ def name_of(spec: Any) -> str:
     for name, cls in ALGORITHMS.items():
         if type(spec) is cls:
             return name
-    raise UserError(f"{type(spec).__name__} is not in the table of algorithms")
+    raise UserError(
+        f"{type(spec).__name__} is not in the table of algorithms, so no config could name it; "
+        "add it to ALGORITHMS in fullmatch/algorithms/__init__.py"
+    )

@@ -17,6 +17,7 @@ from fullmatch.algorithms.alignment import RecentMean, evened
 from fullmatch.algorithms.passes import joint
 from fullmatch.core import Algorithm, Batch, Network, Objective, Output, Task, Views, ratio
 from fullmatch.errors import UserError
+from fullmatch.limits import Amount, Count, Natural, Number
 from fullmatch.losses import alpha_divergence, cross_entropy, power_mean
 
 
@@ -29,8 +30,7 @@ class AlphaMatchLoss(Algorithm):
 
     def __init__(self, spec: "AlphaMatch", task: Task) -> None:
         super().__init__()
-        self.spec = spec
-        self.views = Views(unlabeled=("weak", *["strong"] * spec.strong_views))
+        self.spec, self.views = spec, spec.views
         self.recent = RecentMean(task.num_classes, 32) if spec.align else None
 
     def outputs(self, student: Network, batch: Batch) -> tuple[Output, ...]:
@@ -93,17 +93,20 @@ class AlphaMatch:
     """There is no threshold, hence no pseudo-label that EML or ANL could attach to."""
 
     about: ClassVar[About] = About("AlphaMatch", 2021, "alpha divergence to one shared target")
-    views: ClassVar[Views] = Views(unlabeled=("weak", "strong", "strong"))  # with two strong views
     ratio: ClassVar[int] = 7
 
-    coefficient: float = 1.0
-    alpha: float = 0.5  # between target and strong views
-    beta: float = 0.5  # between weak view and target
-    weak_weight: float = 0.0  # of the weak view's own divergence; see AlphaMatchLoss
-    strong_views: int = 2
+    coefficient: Amount = 1.0
+    alpha: Number = 0.5  # between target and strong views
+    beta: Number = 0.5  # between weak view and target
+    weak_weight: Amount = 0.0  # of the weak view's own divergence; see AlphaMatchLoss
+    strong_views: Count = 2
     align: bool = False  # distribution alignment, which the authors add on CIFAR-100
-    descents: int = 5  # mirror descent, needed only where alpha + beta is not 1
-    rate: float = 0.25
+    descents: Natural = 5  # mirror descent, needed only where alpha + beta is not 1
+    rate: Amount = 0.25
+
+    @property
+    def views(self) -> Views:
+        return Views(unlabeled=("weak", *["strong"] * self.strong_views))
 
     @property
     def closed_form(self) -> bool:

@@ -19,6 +19,7 @@ from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.heads import GivenLabeler, Headed, Projection
 from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabeling, Step
 from fullmatch.core import Batch, Network, Objective, Task, Views
+from fullmatch.limits import Amount, Count, Positive, Share
 from fullmatch.losses import cross_entropy, inner_products, label_graph
 
 
@@ -74,13 +75,13 @@ class CoMatch(FixMatch):
     )
     views: ClassVar[Views] = Views(unlabeled=("weak", "strong", "strong"))
 
-    contrast: float = 1.0  # weight of the graph loss
-    temperature: float = 0.2
-    cut: float = 0.8  # links of the graph below it are removed
-    smoothing: float = 0.9  # share of an image's own prediction in its label
-    alignment: int = 32  # batches whose mean prediction is made even
-    bank: int = 2560
-    width: int = 64  # of the embedding
+    contrast: Amount = 1.0  # weight of the graph loss
+    temperature: Positive = 0.2
+    cut: Share = 0.8  # links of the graph below it are removed
+    smoothing: Share = 0.9  # share of an image's own prediction in its label
+    alignment: Count = 32  # batches whose mean prediction is made even
+    bank: Count = 2560
+    width: Count = 64  # of the embedding
 
     def labeler(self, task: Task) -> nn.Module:
         return GivenLabeler(self.weighting(task))

@@ -14,9 +14,10 @@ from torch.nn import functional as F
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.heads import perceptron
-from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabeling, Step
+from fullmatch.algorithms.pseudo_labeling import Member, Passes, PseudoLabeling, Step
 from fullmatch.algorithms.rotation import check_square, turned
 from fullmatch.core import Batch, Network, Objective, Output, Task
+from fullmatch.limits import Amount
 from fullmatch.losses import cross_entropy
 
 
@@ -47,7 +48,7 @@ class Rotation(nn.Module):
         return Objective(self.coefficient * loss, {"rotation": loss})
 
 
-class CRMatchLoss(PseudoLabeling):
+class CRMatchLoss(Member):
     """`heads` holds the weak and strong maps' projections and what is said of the turned images.
 
     The distance reaches the network through both views; with `weak_gradient` off, through the
@@ -55,8 +56,7 @@ class CRMatchLoss(PseudoLabeling):
     """
 
     def __init__(self, plain: PseudoLabeling, task: Task) -> None:
-        super().__init__(plain.labeler, list(plain.extras), coefficient=plain.coefficient)
-        self.views = plain.views
+        super().__init__(plain)
         depth, height, width = task.feature_map
         self.distance = nn.Linear(depth * height * width, task.features)
         self.rotation = perceptron(task.features, task.features, 4)
@@ -100,8 +100,8 @@ class CRMatch(FixMatch):
 
     about: ClassVar[About] = About("CRMatch", 2022, "same class, but features kept apart")
 
-    distance: float = 1.0  # weight of the feature distance
-    rotation: float = 1.0  # weight of the rotation loss
+    distance: Amount = 1.0  # weight of the feature distance
+    rotation: Amount = 1.0  # weight of the rotation loss
 
     def extras(self, task: Task) -> tuple[nn.Module, ...]:
         return FeatureDistance(self.distance), Rotation(self.rotation)

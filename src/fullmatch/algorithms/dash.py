@@ -10,8 +10,9 @@ from torch.nn import functional as F
 from fullmatch import distributed
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.fixmatch import FixMatch
-from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabeling, PseudoLabels, Step
+from fullmatch.algorithms.pseudo_labeling import Member, Passes, PseudoLabels, Step
 from fullmatch.core import Batch, Objective, Task
+from fullmatch.limits import Amount, Natural, Positive, Share
 from fullmatch.losses import cross_entropy
 
 RECENT = 100  # steps that the mean labeled loss looks back on
@@ -62,7 +63,7 @@ class LossLimit(nn.Module):
         return PseudoLabels(probs, label, target, ((loss <= rho) & ~warming).float())
 
 
-class DashLoss(PseudoLabeling):
+class DashLoss(Member):
     def additions(self, step: Step) -> list[Objective]:
         rho = self.labeler.rho(step.progress)  # type: ignore[operator]
         return [*super().additions(step), Objective(torch.zeros_like(rho), {"rho": rho})]
@@ -77,17 +78,16 @@ class Dash(FixMatch):
     )
 
     threshold: ClassVar[float] = 0.0  # type: ignore[misc]  # no field: the limit takes its place
-    warmup: int = 2048  # steps
-    longest_warmup: float = 0.1  # share of the training at which a short run ends its warm-up
-    temperature: float = 0.5  # of the soft labels, until rho reaches rho_min; then they are hard
-    factor: float = 1.0001  # of the labeled loss, for the first limit
-    gamma: float = 1.27  # by which the limit falls
-    every: float = 10 / 1024  # share of the training between two falls
-    rho_min: float = 0.05  # a limit of 0.05 is a threshold of 0.951
+    warmup: Natural = 2048  # steps
+    longest_warmup: Share = 0.1  # share of the training at which a short run ends its warm-up
+    temperature: Positive = 0.5  # of the soft labels, until rho reaches rho_min; then they are hard
+    factor: Positive = 1.0001  # of the labeled loss, for the first limit
+    gamma: Positive = 1.27  # by which the limit falls
+    every: Positive = 10 / 1024  # share of the training between two falls
+    rho_min: Amount = 0.05  # a limit of 0.05 is a threshold of 0.951
 
     def labeler(self, task: Task) -> LossLimit:
         return LossLimit(self)
 
     def build(self, task: Task) -> DashLoss:
-        family = super().build(task)
-        return DashLoss(family.labeler, family.extras, coefficient=self.coefficient)
+        return DashLoss(super().build(task))

@@ -13,6 +13,7 @@ from fullmatch.algorithms.about import About
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.pseudo_labeling import Step
 from fullmatch.core import Objective, Task
+from fullmatch.limits import Amount
 from fullmatch.losses import cosine_distance
 
 
@@ -40,7 +41,7 @@ class DoubleMatch(FixMatch):
 
     about: ClassVar[About] = About("DoubleMatch", 2022, "weak features taught to every strong view")
 
-    features: float = 1.0  # weight of the feature loss
+    features: Amount = 1.0  # weight of the feature loss
 
     def extras(self, task: Task) -> Sequence[nn.Module]:
         return (FeatureAgreement(task.features, self.features),)

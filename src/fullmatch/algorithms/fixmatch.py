@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from torch import nn
 
@@ -10,6 +10,11 @@ from fullmatch.algorithms.about import About
 from fullmatch.algorithms.full import Full
 from fullmatch.algorithms.pseudo_labeling import FixedThreshold, Labeler, PseudoLabeling
 from fullmatch.core import Task, Views
+from fullmatch.limits import Amount, Share
+
+# Of the classes: `threshold` itself, scaled down from it class by class, or found from the
+# predictions, where `threshold` is but a bound. It says which advice a run can follow.
+Thresholds = Literal["given", "by class", "found"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,9 +24,10 @@ class FixMatch:
     about: ClassVar[About] = About("FixMatch", 2020, "hard labels above a fixed threshold")
     views: ClassVar[Views] = Views()
     ratio: ClassVar[int] = 7
+    thresholds: ClassVar[Thresholds] = "given"
 
-    threshold: float = 0.95
-    coefficient: float = 1.0  # weight of the unlabeled loss
+    threshold: Share = 0.95
+    coefficient: Amount = 1.0  # weight of the unlabeled loss
     full: Full | None = None
 
     def with_full(self, full: Full | None) -> Self:
@@ -38,8 +44,9 @@ class FixMatch:
 
     def build(self, task: Task) -> PseudoLabeling:
         full = () if self.full is None else (self.full.build(),)
-        algorithm = PseudoLabeling(
-            self.labeler(task), (*self.extras(task), *full), coefficient=self.coefficient
+        return PseudoLabeling(
+            self.labeler(task),
+            (*self.extras(task), *full),
+            views=self.views,
+            coefficient=self.coefficient,
         )
-        algorithm.views = self.views
-        return algorithm

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from fullmatch import distributed
 from fullmatch.algorithms.about import About
-from fullmatch.algorithms.fixmatch import FixMatch
+from fullmatch.algorithms.fixmatch import FixMatch, Thresholds
 from fullmatch.core import Task
 
 
@@ -54,6 +54,7 @@ class FlexMatch(FixMatch):
     about: ClassVar[About] = About(
         "FlexMatch", 2021, "lower thresholds for classes lagging behind", "a label an image"
     )
+    thresholds: ClassVar[Thresholds] = "by class"
 
     warmup: bool = True  # images without a confident label hold all thresholds down
 

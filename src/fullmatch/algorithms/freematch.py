@@ -9,9 +9,11 @@ from torch.nn import functional as F
 
 from fullmatch import distributed
 from fullmatch.algorithms.about import About
-from fullmatch.algorithms.fixmatch import FixMatch
-from fullmatch.algorithms.pseudo_labeling import Labeler, PseudoLabeling, Step
+from fullmatch.algorithms.fixmatch import FixMatch, Thresholds
+from fullmatch.algorithms.pseudo_labeling import Labeler, Member, Step
 from fullmatch.core import Objective, Task
+from fullmatch.errors import UserError
+from fullmatch.limits import Amount, Share
 from fullmatch.losses import self_adaptive_fairness
 
 
@@ -48,7 +50,7 @@ class SelfAdaptiveThreshold(nn.Module):
         self.labels.lerp_(distributed.mean(labels.mean(dim=0)), new)
 
 
-class FreeMatchLoss(PseudoLabeling):
+class FreeMatchLoss(Member):
     """The fairness loss reads the averages that the thresholds are made of."""
 
     fairness: float = 0.0
@@ -71,17 +73,24 @@ class FreeMatch(FixMatch):
     about: ClassVar[About] = About(
         "FreeMatch", 2023, "self-adaptive thresholds, even classes", "means of the predictions"
     )
+    thresholds: ClassVar[Thresholds] = "found"
 
-    threshold: float = 1.0  # above which no class's own threshold rises
-    floor: float = 0.0  # below which none falls
-    momentum: float = 0.999  # of the averages
-    fairness: float = 0.01  # weight of the fairness loss
+    threshold: Share = 1.0  # above which no class's own threshold rises
+    floor: Share = 0.0  # below which none falls
+    momentum: Share = 0.999  # of the averages
+    fairness: Amount = 0.01  # weight of the fairness loss
+
+    def __post_init__(self) -> None:
+        if self.floor > self.threshold:
+            raise UserError(
+                f"algorithm.floor is {self.floor}, expected {self.threshold} or less, which is "
+                "algorithm.threshold"
+            )
 
     def weighting(self, task: Task) -> SelfAdaptiveThreshold:
         return SelfAdaptiveThreshold(self, task.num_classes)
 
     def build(self, task: Task) -> FreeMatchLoss:
-        family = super().build(task)
-        algorithm = FreeMatchLoss(family.labeler, family.extras, coefficient=self.coefficient)
+        algorithm = FreeMatchLoss(super().build(task))
         algorithm.fairness = self.fairness
         return algorithm

@@ -15,6 +15,7 @@ from fullmatch import distributed
 from fullmatch.algorithms.pseudo_labeling import Step
 from fullmatch.core import Objective, ratio
 from fullmatch.errors import UserError
+from fullmatch.limits import Amount, check
 from fullmatch.losses import CEILING, adaptive_k, negative_labels
 from fullmatch.losses.full import (
     Pair,
@@ -34,13 +35,11 @@ class Full:
     adaptive_negative: bool = True  # off: all classes but the target are non-target (k is C)
     form: Literal["bce", "ce"] = "bce"  # of the entropy meaning loss
     negatives_on: Literal["all", "selected", "unselected"] = "all"
-    alpha: float = 1.0  # weight of the adaptive negative loss
-    beta: float = 1.0  # weight of the entropy meaning loss
+    alpha: Amount = 1.0  # weight of the adaptive negative loss
+    beta: Amount = 1.0  # weight of the entropy meaning loss
 
     def __post_init__(self) -> None:
-        for name, value in (("alpha", self.alpha), ("beta", self.beta)):
-            if not math.isfinite(value):
-                raise UserError(f"{name} must be a finite number; got {value}")
+        check(self, "algorithm.full.")  # at once, since it is also built without a config
 
     def build(self) -> "FullLosses":
         return FullLosses(self)

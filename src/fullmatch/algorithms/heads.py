@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabeling, PseudoLabels
+from fullmatch.algorithms.pseudo_labeling import Member, Passes, PseudoLabeling, PseudoLabels
 from fullmatch.core import Batch, Network
 
 
@@ -23,15 +23,11 @@ class Projection(nn.Module):
         return F.normalize(self.layers(features).float(), dim=1)
 
 
-class Headed(PseudoLabeling):
-    """The family's module with one head over the features of every view.
-
-    It takes over the pieces of a plain module, so that a spec builds that one first.
-    """
+class Headed(Member):
+    """The family's module with one head over the features of every view."""
 
     def __init__(self, plain: PseudoLabeling, head: nn.Module) -> None:
-        super().__init__(plain.labeler, list(plain.extras), coefficient=plain.coefficient)
-        self.views = plain.views
+        super().__init__(plain)
         self.head = head
 
     def passes(self, student: Network, batch: Batch) -> Passes:

@@ -9,6 +9,7 @@ from torch import Tensor
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.passes import apart, ramp
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
+from fullmatch.limits import Amount, Share
 from fullmatch.losses import cross_entropy, squared_distance
 
 
@@ -43,8 +44,8 @@ class MeanTeacher:
     views: ClassVar[Views] = Views(unlabeled=("weak", "weak"))
     ratio: ClassVar[int] = 1
 
-    coefficient: float = 50.0  # of the squared distance, once the ramp is up
-    ramp: float = 0.4  # share of the training over which the coefficient rises
+    coefficient: Amount = 50.0  # of the squared distance, once the ramp is up
+    ramp: Share = 0.4  # share of the training over which the coefficient rises
 
     def build(self, task: Task) -> MeanTeacherLoss:
         return MeanTeacherLoss(self)

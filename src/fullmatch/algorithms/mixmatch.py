@@ -11,6 +11,7 @@ from fullmatch.algorithms.about import About
 from fullmatch.algorithms.passes import apart, ramp
 from fullmatch.augment.mix import draw, mixup
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
+from fullmatch.limits import Amount, Positive, Share
 from fullmatch.losses import cross_entropy, sharpen, squared_distance
 
 
@@ -54,10 +55,10 @@ class MixMatch:
     views: ClassVar[Views] = Views(unlabeled=("weak", "weak"))
     ratio: ClassVar[int] = 1
 
-    alpha: float = 0.5  # of the beta distribution that the mixing weight is drawn from
-    temperature: float = 0.5  # of the guessed labels; lower is sharper
-    coefficient: float = 100.0  # of the squared distance, once the ramp is up
-    ramp: float = 0.4  # share of the training over which the coefficient rises
+    alpha: Positive = 0.5  # of the beta distribution that the mixing weight is drawn from
+    temperature: Positive = 0.5  # of the guessed labels; lower is sharper
+    coefficient: Amount = 100.0  # of the squared distance, once the ramp is up
+    ramp: Share = 0.4  # share of the training over which the coefficient rises
 
     def build(self, task: Task) -> MixMatchLoss:
         return MixMatchLoss(self, task.num_classes)

@@ -18,7 +18,7 @@ from fullmatch.algorithms.about import About
 from fullmatch.algorithms.alignment import evened
 from fullmatch.algorithms.flexmatch import FlexMatch
 from fullmatch.algorithms.neural_process import NeuralProcess, ProcessDivergence, Sampled
-from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabeling, PseudoLabels
+from fullmatch.algorithms.pseudo_labeling import Member, Passes, PseudoLabeling, PseudoLabels
 from fullmatch.algorithms.sampling import (
     CertainCurriculum,
     entropies,
@@ -26,6 +26,7 @@ from fullmatch.algorithms.sampling import (
     sampled_cross_entropy,
 )
 from fullmatch.core import Batch, Network, Output, Task
+from fullmatch.limits import Amount, Count, Positive
 
 
 class SampledLabeler(nn.Module):
@@ -37,10 +38,10 @@ class SampledLabeler(nn.Module):
         return PseudoLabels(sampled.probs, label, label, sampled.weight)
 
 
-class NPMatchLoss(PseudoLabeling):
+class NPMatchLoss(Member):
     def __init__(self, plain: PseudoLabeling, task: Task, spec: "NPMatch") -> None:
-        super().__init__(plain.labeler, list(plain.extras), coefficient=plain.coefficient)
-        self.views, self.num_classes = plain.views, task.num_classes
+        super().__init__(plain)
+        self.num_classes = task.num_classes
         self.process = NeuralProcess(
             task.features,
             task.num_classes,
@@ -104,11 +105,11 @@ class NPMatch(FlexMatch):
     )
     recipe: ClassVar[Mapping[str, float]] = {"clip": 3.0, "cosine": 63 / 128}
 
-    samples: int = 10
-    uncertainty: float = 0.4  # largest entropy of a selected image; 1.2 on ImageNet
-    divergence: float = 0.01  # weight of the Gaussians' divergence
-    latent: float = 0.25  # width of the latent space by that of the features
-    memory: int = 2560
+    samples: Count = 10
+    uncertainty: Amount = 0.4  # largest entropy of a selected image; 1.2 on ImageNet
+    divergence: Amount = 0.01  # weight of the Gaussians' divergence
+    latent: Positive = 0.25  # width of the latent space by that of the features
+    memory: Count = 2560
 
     def labeler(self, task: Task) -> nn.Module:
         return SampledLabeler()

@@ -8,6 +8,7 @@ from torch import nn
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.pseudo_labeling import FixedThreshold, Labeler, PseudoLabeling, Step
 from fullmatch.core import Objective, Task, Views
+from fullmatch.limits import Amount, Share
 from fullmatch.losses import low_probability_negative
 
 
@@ -40,12 +41,12 @@ class NS3L:
     views: ClassVar[Views] = Views()
     ratio: ClassVar[int] = 7
 
-    threshold: float = 0.95
-    coefficient: float = 1.0  # weight of the unlabeled loss
-    negative_threshold: float = 0.04  # classes less probable than this are negatives
-    negative_coefficient: float = 1.0
+    threshold: Share = 0.95
+    coefficient: Amount = 1.0  # weight of the unlabeled loss
+    negative_threshold: Share = 0.04  # classes less probable than this are negatives
+    negative_coefficient: Amount = 1.0
 
     def build(self, task: Task) -> PseudoLabeling:
         unlikely = UnlikelyClasses(self.negative_threshold, self.negative_coefficient)
         labeler = Labeler(FixedThreshold(self.threshold))
-        return PseudoLabeling(labeler, (unlikely,), coefficient=self.coefficient)
+        return PseudoLabeling(labeler, (unlikely,), views=self.views, coefficient=self.coefficient)

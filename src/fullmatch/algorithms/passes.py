@@ -28,5 +28,5 @@ def apart(network: Network, images: Tensor) -> Output:
 
 
 def ramp(progress: Tensor, share: float) -> Tensor:
-    """Rises linearly from 0 to 1 over the first share of the training."""
-    return (progress / share).clamp(0.0, 1.0)
+    """Rises linearly from 0 to 1 over the first share of the training; over none, it is 1."""
+    return (progress / share).clamp(0.0, 1.0) if share > 0 else torch.ones_like(progress)

@@ -9,6 +9,7 @@ from torch import Tensor
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.passes import apart, ramp
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
+from fullmatch.limits import Amount, Share
 from fullmatch.losses import cross_entropy, squared_distance
 
 
@@ -41,8 +42,8 @@ class PiModel:
     views: ClassVar[Views] = Views(unlabeled=("weak", "weak"))
     ratio: ClassVar[int] = 1
 
-    coefficient: float = 10.0  # of the squared distance, once the ramp is up
-    ramp: float = 0.4  # share of the training over which the coefficient rises
+    coefficient: Amount = 10.0  # of the squared distance, once the ramp is up
+    ramp: Share = 0.4  # share of the training over which the coefficient rises
 
     def build(self, task: Task) -> PiModelLoss:
         return PiModelLoss(self)

@@ -10,6 +10,7 @@ from fullmatch.algorithms.about import About
 from fullmatch.algorithms.passes import apart, ramp
 from fullmatch.algorithms.pseudo_labeling import FixedThreshold, Labeler, Passes, usage
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
+from fullmatch.limits import Amount, Share
 from fullmatch.losses import cross_entropy
 
 
@@ -45,9 +46,9 @@ class PseudoLabel:
     views: ClassVar[Views] = Views(unlabeled=("weak",))
     ratio: ClassVar[int] = 1
 
-    threshold: float = 0.95
-    coefficient: float = 1.0  # of the unlabeled loss, once the ramp is up
-    ramp: float = 0.4  # share of the training over which the coefficient rises
+    threshold: Share = 0.95
+    coefficient: Amount = 1.0  # of the unlabeled loss, once the ramp is up
+    ramp: Share = 0.4  # share of the training over which the coefficient rises
 
     def build(self, task: Task) -> PseudoLabelLoss:
         return PseudoLabelLoss(self)

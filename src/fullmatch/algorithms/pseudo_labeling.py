@@ -66,17 +66,22 @@ class Labeler(nn.Module):
 class PseudoLabeling(Algorithm):
     """Supervised loss + consistency with the pseudo-labels + any number of extra losses.
 
-    An extra is a module `(Step) -> Objective` whose loss is already weighted.
+    An extra is a module `(Step) -> Objective` whose loss is already weighted. `views` has no
+    default, so that no method can forget those of its spec.
     """
 
     def __init__(
-        self, labeler: nn.Module, extras: Iterable[nn.Module] = (), *, coefficient: float = 1.0
+        self,
+        labeler: nn.Module,
+        extras: Iterable[nn.Module] = (),
+        *,
+        views: Views,
+        coefficient: float = 1.0,
     ) -> None:
         super().__init__()
         self.labeler = labeler
         self.extras = nn.ModuleList(extras)
-        self.coefficient = coefficient
-        self.views = Views()
+        self.views, self.coefficient = views, coefficient
 
     def passes(self, student: Network, batch: Batch) -> Passes:
         """One joint pass, or, with `weak_gradient` off, the weak view in a pass of its own."""
@@ -116,14 +121,24 @@ class PseudoLabeling(Algorithm):
         return Objective(loss, metrics | usage(pseudo, batch.hidden_labels))
 
 
+class Member(PseudoLabeling):
+    """A method with a module of its own: it takes over all of a plain one, built before it."""
+
+    def __init__(self, plain: PseudoLabeling) -> None:
+        super().__init__(
+            plain.labeler, plain.extras, views=plain.views, coefficient=plain.coefficient
+        )
+
+
 @torch.no_grad()
 def usage(pseudo: PseudoLabels, hidden: Tensor) -> dict[str, Tensor]:
     """How much of the unlabeled batch is used, and, where hidden labels are known, how rightly."""
     known = (hidden >= 0).float()
     truth = hidden.clamp(min=0)
     used = pseudo.weight * known
-    # Place of the true class among the weak view's probabilities, 1 being the first.
-    place = (pseudo.probs > pseudo.probs.gather(1, truth[:, None])).sum(dim=1) + 1
+    # Place of the true class among the weak view's probabilities, 1 being the first. A class as
+    # likely counts before it, and so does NaN: who cannot tell classes apart has found none.
+    place = (~(pseudo.probs < pseudo.probs.gather(1, truth[:, None]))).sum(dim=1)
     # Of what is used, the share of the most frequent pseudo-label: 1 when one swallows all others.
     classes = torch.arange(pseudo.probs.shape[1], device=pseudo.label.device)
     members = ((pseudo.label[:, None] == classes) * pseudo.weight[:, None]).sum(dim=0)

@@ -13,6 +13,7 @@ from fullmatch.algorithms.passes import apart, ramp
 from fullmatch.algorithms.rotation import check_square, turned
 from fullmatch.augment.mix import draw, mixup
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
+from fullmatch.limits import Amount, Positive, Share
 from fullmatch.losses import cross_entropy, sharpen
 
 
@@ -80,13 +81,13 @@ class ReMixMatch:
     views: ClassVar[Views] = Views(unlabeled=("weak", "strong", "strong"))
     ratio: ClassVar[int] = 1
 
-    alpha: float = 0.75  # of the beta distribution that the mixing weight is drawn from
-    temperature: float = 0.5  # of the guessed labels; lower is sharper
-    momentum: float = 0.999  # of the mean prediction
-    coefficient: float = 1.5  # of the mixed unlabeled loss, once the ramp is up
-    unmixed: float = 0.5  # weight of the first strong view's own loss, with the same ramp
-    rotation: float = 0.5  # weight of telling quarter turns, without a ramp
-    ramp: float = 1 / 64  # share of the training over which the coefficients rise
+    alpha: Positive = 0.75  # of the beta distribution that the mixing weight is drawn from
+    temperature: Positive = 0.5  # of the guessed labels; lower is sharper
+    momentum: Share = 0.999  # of the mean prediction
+    coefficient: Amount = 1.5  # of the mixed unlabeled loss, once the ramp is up
+    unmixed: Amount = 0.5  # weight of the first strong view's own loss, with the same ramp
+    rotation: Amount = 0.5  # weight of telling quarter turns, without a ramp
+    ramp: Share = 1 / 64  # share of the training over which the coefficients rise
 
     def build(self, task: Task) -> ReMixMatchLoss:
         check_square(task, "ReMixMatch")

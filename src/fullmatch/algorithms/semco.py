@@ -19,6 +19,7 @@ from fullmatch.algorithms.heads import Headed, perceptron
 from fullmatch.algorithms.pseudo_labeling import Step
 from fullmatch.core import Objective, Task
 from fullmatch.errors import UserError
+from fullmatch.limits import Amount, Cosine
 from fullmatch.losses import cosine_distance, cross_entropy, inner_products
 
 HIDDEN = 2048  # units of the embedding head
@@ -110,8 +111,8 @@ class SemCo(FixMatch):
     ratio: ClassVar[int] = 3
 
     embeddings: str = ""  # file of the class embeddings
-    meaning: float = 3.0  # weight of the embeddings' losses
-    group_threshold: float = 0.7  # least mean cosine with a group
+    meaning: Amount = 3.0  # weight of the embeddings' losses
+    group_threshold: Cosine = 0.7  # least mean cosine with a group
 
     def extras(self, task: Task) -> Sequence[nn.Module]:
         embeddings = read_embeddings(self.embeddings, task.num_classes)

@@ -20,6 +20,7 @@ from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.heads import GivenLabeler, Headed, Projection
 from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabeling, Step
 from fullmatch.core import Batch, Network, Objective, Task
+from fullmatch.limits import Amount, Count, Positive, Share
 from fullmatch.losses import cross_entropy, inner_products
 
 
@@ -100,12 +101,12 @@ class SimMatch(FixMatch):
         "SimMatch", 2022, "both views resemble the same labels", "an embedding a labeled image"
     )
 
-    instances: float = 1.0  # weight of the instance loss
-    temperature: float = 0.1
-    smoothing: float = 0.9  # share of an image's own prediction in its label
-    alignment: int = 32  # batches whose mean prediction is made even
-    momentum: float = 0.7  # of the bank; 0 overwrites, as the authors do
-    width: int = 128  # of the embedding
+    instances: Amount = 1.0  # weight of the instance loss
+    temperature: Positive = 0.1
+    smoothing: Share = 0.9  # share of an image's own prediction in its label
+    alignment: Count = 32  # batches whose mean prediction is made even
+    momentum: Share = 0.7  # of the bank; 0 overwrites, as the authors do
+    width: Count = 128  # of the embedding
 
     def labeler(self, task: Task) -> nn.Module:
         return GivenLabeler(self.weighting(task))

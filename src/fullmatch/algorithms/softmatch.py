@@ -12,6 +12,7 @@ from fullmatch.algorithms.alignment import MovingMean, aligned
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabels
 from fullmatch.core import Batch, Task
+from fullmatch.limits import Positive, Share
 
 
 class GaussianWeight(nn.Module):
@@ -70,8 +71,8 @@ class SoftMatch(FixMatch):
     )
 
     threshold: ClassVar[float] = 0.0  # type: ignore[misc]  # no field: the weight takes its place
-    momentum: float = 0.999  # of all averages
-    deviations: float = 2.0  # the Gaussian's width is the standard deviation divided by this
+    momentum: Share = 0.999  # of all averages
+    deviations: Positive = 2.0  # the Gaussian's width is the standard deviation divided by this
     alignment: Literal["labeled", "uniform", "none"] = "labeled"  # what predictions should meet
 
     def labeler(self, task: Task) -> SoftLabelWeights:

@@ -11,7 +11,9 @@ from fullmatch.losses import cross_entropy
 
 
 class SupervisedLoss(Algorithm):
-    views = Views(unlabeled=())
+    def __init__(self, views: Views) -> None:
+        super().__init__()
+        self.views = views
 
     def forward(
         self, student: Network, teacher: Network, batch: Batch, progress: Tensor
@@ -27,4 +29,4 @@ class Supervised:
     ratio: ClassVar[int] = 1
 
     def build(self, task: Task) -> SupervisedLoss:
-        return SupervisedLoss()
+        return SupervisedLoss(self.views)

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.fixmatch import FixMatch
-from fullmatch.algorithms.pseudo_labeling import Labeler, Passes, PseudoLabeling, PseudoLabels
+from fullmatch.algorithms.pseudo_labeling import Labeler, Member, Passes, PseudoLabels
 from fullmatch.core import Batch, Task
+from fullmatch.limits import Positive, Share
 from fullmatch.losses import cross_entropy
 
 Annealing = Literal["none", "linear", "exp", "log"]
@@ -39,7 +40,7 @@ class SoftLabeler(Labeler):
         return pseudo._replace(target=(logits / self.temperature).softmax(dim=1))
 
 
-class UDALoss(PseudoLabeling):
+class UDALoss(Member):
     annealing: Annealing = "none"
 
     def supervised(self, passes: Passes, batch: Batch, progress: Tensor) -> Tensor:
@@ -56,15 +57,14 @@ class UDALoss(PseudoLabeling):
 class UDA(FixMatch):
     about: ClassVar[About] = About("UDA", 2020, "sharpened soft labels above a threshold")
 
-    threshold: float = 0.8
-    temperature: float = 0.4  # of the soft labels; lower is sharper
+    threshold: Share = 0.8
+    temperature: Positive = 0.4  # of the soft labels; lower is sharper
     annealing: Annealing = "none"  # how the ceiling on easy labeled pictures rises (TSA)
 
     def labeler(self, task: Task) -> SoftLabeler:
         return SoftLabeler(self.weighting(task), self.temperature)
 
     def build(self, task: Task) -> UDALoss:
-        family = super().build(task)
-        algorithm = UDALoss(family.labeler, family.extras, coefficient=self.coefficient)
+        algorithm = UDALoss(super().build(task))
         algorithm.annealing = self.annealing
         return algorithm

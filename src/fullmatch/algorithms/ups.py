@@ -8,14 +8,14 @@ features of every view, since networks here have none of their own.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.flexmatch import FlexMatch
-from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabeling, PseudoLabels, Step
+from fullmatch.algorithms.pseudo_labeling import Member, Passes, PseudoLabeling, PseudoLabels, Step
 from fullmatch.algorithms.sampling import (
     CertainCurriculum,
     dropped,
@@ -26,6 +26,7 @@ from fullmatch.algorithms.sampling import (
 from fullmatch.algorithms.ups_rounds import unlikely_classes
 from fullmatch.core import Batch, Network, Objective, Output, Task
 from fullmatch.errors import UserError
+from fullmatch.limits import Amount, Limits, Part, Share
 from fullmatch.losses import negative_learning
 
 
@@ -58,12 +59,12 @@ class UnlikelyNegatives(nn.Module):
         return Objective(spec.negatives * loss, {"unlikely_negative": loss})
 
 
-class UPSLoss(PseudoLabeling):
+class UPSLoss(Member):
     """`heads` holds the weak and the strong view's samples (S, U, C); their means the logits."""
 
     def __init__(self, plain: PseudoLabeling, spec: "UPS") -> None:
-        super().__init__(plain.labeler, list(plain.extras), coefficient=plain.coefficient)
-        self.views, self.spec = plain.views, spec
+        super().__init__(plain)
+        self.spec = spec
 
     def passes(self, student: Network, batch: Batch) -> Passes:
         passes = super().passes(student, batch)
@@ -98,12 +99,12 @@ class UPS(FlexMatch):
         "UPS", 2021, "labels that dropout leaves certain", "a label an image"
     )
 
-    samples: int = 10
-    dropout: float = 0.3
-    uncertainty: float = 0.4  # largest entropy of a labeled image
-    negatives: float = 1.0  # weight of the negative loss
-    negative_threshold: float = 0.05
-    negative_spread: float = 0.005  # largest deviation of an unlikely class's probability
+    samples: Annotated[int, Limits(2)] = 10
+    dropout: Part = 0.3
+    uncertainty: Amount = 0.4  # largest entropy of a labeled image
+    negatives: Amount = 1.0  # weight of the negative loss
+    negative_threshold: Share = 0.05
+    negative_spread: Amount = 0.005  # largest deviation of an unlikely class's probability
 
     def labeler(self, task: Task) -> nn.Module:
         return CertainLabeler(

@@ -20,6 +20,7 @@ from fullmatch.algorithms.sampling import dropped
 from fullmatch.algorithms.ups_rounds import Choice
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views, ratio
 from fullmatch.errors import UserError
+from fullmatch.limits import Part
 from fullmatch.losses import cross_entropy, negative_learning
 
 
@@ -30,9 +31,9 @@ class UPSRound(Algorithm):
     positive: Tensor  # (N,) bool
     negative: Tensor  # (N, C) bool
 
-    def __init__(self, choice: Choice, dropout: float) -> None:
+    def __init__(self, choice: Choice, spec: "UPSOffline") -> None:
         super().__init__()
-        self.views, self.dropout = UPSOffline.views, dropout
+        self.views, self.dropout = spec.views, spec.dropout
         for name, tensor in choice._asdict().items():
             self.register_buffer(name, tensor)
 
@@ -72,11 +73,16 @@ class UPSOffline:
     ratio: ClassVar[int] = 3
 
     choice: str = ""  # the file a round before wrote; empty: the first round
-    dropout: float = 0.3
+    dropout: Part = 0.3
+
+    @property
+    def selects(self) -> bool:
+        """Whether a round before chose something to learn from."""
+        return bool(self.choice)
 
     def build(self, task: Task) -> UPSRound:
         shape = (task.num_unlabeled, task.num_classes)
-        return UPSRound(self.chosen(shape) if self.choice else nothing(shape), self.dropout)
+        return UPSRound(self.chosen(shape) if self.choice else nothing(shape), self)
 
     def chosen(self, shape: tuple[int, int]) -> Choice:
         try:

@@ -9,6 +9,7 @@ from torch import Tensor
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.passes import apart, ramp
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
+from fullmatch.limits import Amount, Natural, Positive, Share
 from fullmatch.losses import adversarial_perturbation, cross_entropy, entropy, kullback_leibler
 
 
@@ -53,14 +54,14 @@ class VAT:
     views: ClassVar[Views] = Views(unlabeled=("weak",))
     ratio: ClassVar[int] = 1
 
-    epsilon: float = 6.0  # length of the change, in normalised pixels
+    epsilon: Amount = 6.0  # length of the change, in normalised pixels
     # Length of the change that the search differentiates at. The published 1e-6 is lost to rounding
     # in float32, and what it finds still is adversarial; 1e-2 finds the direction of float64.
-    xi: float = 1e-6
-    iterations: int = 1
-    coefficient: float = 0.3  # of the divergence, once the ramp is up
-    ramp: float = 0.4  # share of the training over which the coefficient rises
-    entropy: float = 0.06  # weight of the entropy of the predictions, without a ramp
+    xi: Positive = 1e-6
+    iterations: Natural = 1
+    coefficient: Amount = 0.3  # of the divergence, once the ramp is up
+    ramp: Share = 0.4  # share of the training over which the coefficient rises
+    entropy: Amount = 0.06  # weight of the entropy of the predictions, without a ramp
 
     def build(self, task: Task) -> VATLoss:
         return VATLoss(self)

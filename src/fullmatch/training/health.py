@@ -1,9 +1,10 @@
 """What is going wrong in a run, in words, and which knob to turn; silent while all is well."""
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 WARM_UP = 0.3  # share of the steps after which a run should have found its feet
 WINDOW = 5  # records that are averaged, so that one odd batch is no finding
@@ -25,6 +26,58 @@ class Finding:
         return f"{self.words}. Try {self.knob}."
 
 
+@dataclass(frozen=True)
+class Knobs:
+    """What can be turned in a run, and how it stands now; None where there is nothing to turn."""
+
+    rate: float = 0.03
+    threshold: float | None = 0.95  # that a prediction must reach to be used
+    coefficient: float | None = 1.0  # weight of the unlabeled loss
+    by_class: bool = False  # each class has a threshold of its own already
+    adaptive: bool = False  # and it is found from the predictions
+    selects: bool = True  # False: this run uses no unlabeled picture, and is meant to
+
+    @classmethod
+    def of(cls, spec: object, rate: float) -> Self:
+        """Read off the fields of a spec; `thresholds` and `selects` are there where they differ."""
+        fields = dataclasses.fields(spec) if dataclasses.is_dataclass(spec) else ()
+        found = {field.name: getattr(spec, field.name) for field in fields}
+        thresholds = getattr(spec, "thresholds", "given")
+        return cls(
+            rate,
+            # Where thresholds are found, a setting only bounds them.
+            found.get("threshold") if thresholds != "found" else None,
+            found.get("coefficient"),
+            by_class=thresholds != "given",
+            adaptive=thresholds == "found",
+            selects=getattr(spec, "selects", True),
+        )
+
+    def lower_rate(self) -> str:
+        return f"--set optimizer.rate={self.rate / 3:.2g}"
+
+    def lower_threshold(self) -> list[str]:
+        """0.8 for 0.95."""
+        if not self.threshold:
+            return []
+        return [f"a lower threshold (--set algorithm.threshold={0.84 * self.threshold:.2g})"]
+
+    def higher_threshold(self) -> list[str]:
+        """0.98 for 0.95; nothing from where a higher one would leave out everything."""
+        if self.threshold is None or self.threshold >= 0.99:
+            return []
+        higher = 1 - 0.4 * (1 - self.threshold)
+        return [f"a higher threshold (--set algorithm.threshold={higher:.3g})"]
+
+    def smaller_weight(self) -> list[str]:
+        if not self.coefficient:
+            return []
+        return [f"a smaller weight (--set algorithm.coefficient={self.coefficient / 2:.3g})"]
+
+
+USUAL = Knobs()  # FixMatch's, where nobody says which
+
+
 def assess(
     records: Records,
     num_classes: int,
@@ -34,6 +87,7 @@ def assess(
     accuracy: float | None = None,
     foreign: float = 0.0,
     unlabeled: bool = True,
+    knobs: Knobs = USUAL,
 ) -> list[Finding]:
     """Findings on the lines of a run's log so far.
 
@@ -41,25 +95,26 @@ def assess(
     the labels (even classes without it), `accuracy` was measured on held-out pictures, `foreign`
     is the share of unlabeled pictures that a check found unlike the labeled ones. Where there are
     none (`unlabeled`), labeled ones stand in for them, and nothing can be wrong with their use.
+    What to try is said of the run's own `knobs`.
     """
-    findings = [not_a_number(records), strange(foreign)]
+    findings = [not_a_number(records, knobs), strange(foreign)]
     if unlabeled and records and records[-1]["step"] >= WARM_UP * steps and len(records) >= WINDOW:
         prior = 1 / num_classes if largest_prior is None else largest_prior
         findings += [
-            nothing_used(records),
-            collapsed(records, prior),
-            overconfident(records, accuracy),
+            nothing_used(records, knobs),
+            collapsed(records, prior, knobs),
+            overconfident(records, accuracy, knobs),
         ]
     return [finding for finding in findings if finding is not None]
 
 
-def not_a_number(records: Records) -> Finding | None:
+def not_a_number(records: Records, knobs: Knobs) -> Finding | None:
     if not records or math.isfinite(records[-1].get("loss", 0.0)):
         return None
     return Finding(
         "not a number",
         f"the loss is no longer a number at step {records[-1]['step']}: a step was too long",
-        "a lower rate, such as --set optimizer.rate=0.01, or --set optimizer.clip=1",
+        f"a lower rate, such as {knobs.lower_rate()}, or --set optimizer.clip=1",
     )
 
 
@@ -74,32 +129,34 @@ def strange(foreign: float) -> Finding | None:
     )
 
 
-def nothing_used(records: Records) -> Finding | None:
+def nothing_used(records: Records, knobs: Knobs) -> Finding | None:
     used = recent(records, "selected")
-    if used is None or used >= UNUSED:
+    if used is None or used >= UNUSED or not knobs.selects:
         return None
+    adaptive = [] if knobs.adaptive else ["thresholds that adapt (--algorithm full-freematch)"]
     return Finding(
         "nothing selected",
         f"only {100 * used:.1f} % of the unlabeled pictures are in use: the model is sure of none",
-        "a lower threshold (--set algorithm.threshold=0.8), one that adapts "
-        "(--algorithm full-freematch), more steps, or more labels",
+        either(*knobs.lower_threshold(), *adaptive, "more steps", "more labels"),
     )
 
 
-def collapsed(records: Records, prior: float) -> Finding | None:
+def collapsed(records: Records, prior: float, knobs: Knobs) -> Finding | None:
     used, share = recent(records, "selected"), recent(records, "largest_class_share")
     # Two thirds of the way from what is usual to everything.
     if used is None or share is None or used < ENOUGH or share < prior + (1 - prior) * 2 / 3:
         return None
+    by_class = [] if knobs.by_class else ["thresholds by class (--algorithm fullflex)"]
     return Finding(
         "one class takes all",
         f"{100 * share:.0f} % of the pseudo-labels in use are of one class: it swallows the others",
-        "thresholds by class (--algorithm fullflex), a lower rate "
-        "(--set optimizer.rate=0.01), or more labels of the other classes",
+        either(
+            *by_class, f"a lower rate ({knobs.lower_rate()})", "more labels of the other classes"
+        ),
     )
 
 
-def overconfident(records: Records, accuracy: float | None) -> Finding | None:
+def overconfident(records: Records, accuracy: float | None, knobs: Knobs = USUAL) -> Finding | None:
     """Sure of much more than it gets right: on held-out pictures, or on a benchmark's test."""
     measured = [r["evaluation"]["teacher"]["top1"] for r in records if r.get("evaluation")]
     right = accuracy if accuracy is not None else measured[-1] if measured else None
@@ -110,9 +167,15 @@ def overconfident(records: Records, accuracy: float | None) -> Finding | None:
         "over-confidence",
         f"{100 * used:.0f} % of the unlabeled pictures are in use, but only {100 * right:.0f} % of "
         "held-out ones are right: it learns from its own mistakes",
-        "a higher threshold (--set algorithm.threshold=0.98), a smaller weight "
-        "(--set algorithm.coefficient=0.5), or more labels",
+        either(*knobs.higher_threshold(), *knobs.smaller_weight(), "more labels"),
     )
+
+
+def either(*options: str) -> str:
+    """'a', 'a or b', 'a, b, or c'."""
+    if len(options) < 3:
+        return " or ".join(options)
+    return f"{', '.join(options[:-1])}, or {options[-1]}"
 
 
 def recent(records: Records, metric: str) -> float | None:
@@ -132,9 +195,11 @@ class Watch:
         largest_prior: float | None = None,
         foreign: float = 0.0,
         unlabeled: bool = True,
+        knobs: Knobs = USUAL,
     ) -> None:
         self.num_classes, self.steps = num_classes, steps
-        self.largest_prior, self.foreign, self.unlabeled = largest_prior, foreign, unlabeled
+        self.largest_prior, self.foreign = largest_prior, foreign
+        self.unlabeled, self.knobs = unlabeled, knobs
         self.records: list[Mapping[str, Any]] = []
         self.told: dict[str, Finding] = {}
 
@@ -158,4 +223,5 @@ class Watch:
             accuracy=accuracy,
             foreign=self.foreign,
             unlabeled=self.unlabeled,
+            knobs=self.knobs,
         )

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from fullmatch import distributed
 from fullmatch.core import Algorithm, Network
+from fullmatch.errors import UserError
 from fullmatch.training.optimizer import momentum_buffers, parameter_groups, sgd
 
 
@@ -127,15 +128,19 @@ class Totals:
 
     @torch.no_grad()
     def add(self, metrics: dict[str, Tensor]) -> None:
+        """Add a step's metrics, which are the same in every step."""
         if self.sums is None:
             self.begin(list(metrics))
         assert self.sums is not None
+        if odd := sorted(metrics.keys() ^ set(self.names)):
+            raise UserError(
+                f"the metric {odd[0]!r} is there in some steps and not in others; report the same "
+                "ones in every step, such as a core.ratio that counts nothing"
+            )
         one = torch.ones((), device=self.device)
+        values = [metrics[name].detach() for name in self.names]
         self.sums += torch.stack(
-            [
-                value.detach() if value.dim() else torch.stack([value.detach().float(), one])
-                for value in metrics.values()
-            ]
+            [value if value.dim() else torch.stack([value.float(), one]) for value in values]
         )
 
     def read(self) -> dict[str, float]:

@@ -10,7 +10,10 @@ from fullmatch import distributed
 from fullmatch.augment.views import Augmenter
 from fullmatch.core import Algorithm, Batch, Network, Objective, Views
 from fullmatch.data.feed import Feed, RawBatch
+from fullmatch.errors import UserError
 from fullmatch.training.state import TrainState
+
+RESERVED = ("loss", "rate", "step", "seconds", "evaluation")  # what a line of the log says itself
 
 
 class Augmentation(nn.Module):
@@ -97,8 +100,33 @@ class TrainingStep:
         state.optimizer.step()
         state.optimizer.zero_grad(set_to_none=True)
         state.follow(self.ema)
-        state.totals.add({"loss": objective.loss, **objective.metrics})
+        state.totals.add(reported(objective))
         mark("update")
+
+
+def reported(objective: Objective) -> dict[str, Tensor]:
+    """The loss and the metrics by name, once each is what a log can hold.
+
+    Only names, types and shapes are looked at, which the host knows without asking the device.
+    """
+    for name, value in objective.metrics.items():
+        if name in RESERVED:
+            raise UserError(
+                f"the metric {name!r} has a name that the log itself uses ({', '.join(RESERVED)}); "
+                "give it another"
+            )
+        if not isinstance(value, Tensor) or value.shape not in ((), (2,)):
+            shape = f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
+            raise UserError(
+                f"the metric {name!r} is a {type(value).__name__}{shape}; make it a tensor of no "
+                "dimensions, such as a mean, or a core.ratio"
+            )
+        if value.device != objective.loss.device:
+            raise UserError(
+                f"the metric {name!r} is on {value.device}, the loss on {objective.loss.device}; "
+                "make it where the loss is made"
+            )
+    return {"loss": objective.loss, **objective.metrics}
 
 
 def autocast(device: torch.device, bf16: bool) -> contextlib.AbstractContextManager[object]:

@@ -1,0 +1,73 @@
+"""Somebody's own method: what its spec must have, and what is said where something is missing."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from torch import Tensor
+
+from fullmatch import display
+from fullmatch.algorithms import ALGORITHMS, algorithm, name_of
+from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
+from fullmatch.errors import UserError
+from fullmatch.experiment import start
+from fullmatch.losses import cross_entropy
+from fullmatch.runfolder import RunFolder
+from fullmatch.settings import resolve
+from tests.own_pictures import clean_folder
+from tests.small_runs import finish
+
+
+class Certain(Algorithm):
+    """Entropy of one strong view, beside the labels."""
+
+    views = Views(unlabeled=("strong",))
+
+    def forward(
+        self, student: Network, teacher: Network, batch: Batch, progress: Tensor
+    ) -> Objective:
+        supervised = cross_entropy(student(batch.labeled[0]).logits, batch.labels)
+        log_p = student(batch.unlabeled[0]).logits.float().log_softmax(dim=1)
+        entropy = -(log_p.exp() * log_p).sum(dim=1).mean()
+        return Objective(supervised + entropy, {"entropy": entropy})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Least:
+    """All that `core.Spec` asks for, and nothing else."""
+
+    ratio: ClassVar[int] = 2
+
+    def build(self, task: Task) -> Certain:
+        return Certain()
+
+
+def test_ratio_and_build_are_all_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(ALGORITHMS, "least", Least)
+    small = ("training.steps=2", "training.batch=3", "data.size=16", "model.name=wrn-10-1")
+    pictures = str(clean_folder(tmp_path / "pictures", labels=2, unlabeled=4))
+    config = resolve(data=pictures, algorithm="least", assignments=small)
+    run = finish(start(config, RunFolder(tmp_path / "run", new=True)))
+    assert "entropy" in run.folder.records()[-1]
+    display.list_algorithms()
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("least"))
+    assert set(line.split()[1:]) == {"-"}
+
+
+def test_a_method_that_no_config_could_name() -> None:
+    with pytest.raises(UserError, match=r"Least is not in the table .* add it to ALGORITHMS in"):
+        name_of(Least())
+
+
+NO_RATIO = dataclass(frozen=True)(type("NoRatio", (), {"build": Least.build}))
+NO_DATACLASS = type("NoDataclass", (), {"build": Least.build, "ratio": 1})
+
+
+@pytest.mark.parametrize("lacking", [NO_RATIO, NO_DATACLASS])
+def test_a_spec_that_lacks_a_piece(lacking: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ALGORITHMS, "lacking", lacking)
+    with pytest.raises(UserError, match=f"{lacking.__name__} is in .* has `ratio` and `build`"):
+        algorithm("lacking")
