@@ -94,7 +94,7 @@ def test_without_test_pictures_held_out_labels_speak(tmp_path: Path) -> None:
     }
     text = card(TrainedRun(copied(pets_run(), tmp_path / "run", honest=honest)))
     assert "Estimated accuracy 75.0 %." in text and "Nobody knows" not in text
-    assert r"| cat \| tiger | 50.0 % |" in text and "| dög 2 | - |" in text
+    assert r"| cat \| tiger | 50.0 % |" in text and "| dög 2 | not measured |" in text
 
 
 def test_code_of_the_card_loads_the_model(digits_card: str) -> None:

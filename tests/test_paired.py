@@ -59,6 +59,11 @@ def test_words() -> None:
     assert "labels alone 50.0 %. The unlabeled pictures helped: +33.3 points" in said
     assert said.endswith(").") and spoken(found | {"anew": False}) == said
     assert spoken(found | {"anew": True}).startswith(f"{said} The models asked were trained anew")
+    some = spoken(found | {"held_out": 58, "not_measured": ["ship", "dög 2"]})
+    assert "; 58 of 60 labels, 5 parts in turn" in some
+    assert some.endswith("). Not measured: ship, dög 2.")
+    fifth = spoken(found | {"held_out": 12, "parts": 1, "repeats": 1})
+    assert "; 60 labels, a part of 12 held out)" in fifth
     none = spoken(found | {"unlabeled": 60})
     assert "There are no unlabeled pictures; learning from the labeled ones as if they were" in none
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fullmatch.commands.resume import resume
 from fullmatch.errors import UserError
 from fullmatch.trained import TrainedRun
 from tests.served import copied, digits_run
@@ -41,3 +42,14 @@ def test_data_that_changed_is_refused(tmp_path: Path) -> None:
     (run / "config.toml").write_text(text.replace('"digits"', f'"{pets_in(tmp_path)}"'))
     with pytest.raises(UserError, match=r"is not what .* was trained on: it has 2 classes"):
         _ = TrainedRun(run).source
+
+
+def test_pictures_that_are_gone(tmp_path: Path) -> None:
+    run, begun = copied(digits_run(), tmp_path / "run"), begin(config(), tmp_path / "begun").folder
+    for path in (run, begun.path):
+        text = (path / "config.toml").read_text().replace('"digits"', '"gone"')
+        (path / "config.toml").write_text(text)
+    with pytest.raises(UserError, match=f"^gone, which {run} was trained on, is gone; put it back"):
+        _ = TrainedRun(run).source
+    with pytest.raises(UserError, match=f"^gone, which {begun.path} was trained on, is gone"):
+        resume(begun.path)

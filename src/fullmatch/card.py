@@ -104,7 +104,7 @@ def classes(run: TrainedRun) -> Iterator[str]:
         yield "| class | accuracy on held-out labels |"
         yield "|---|---:|"
         for name, share in held_out.items():
-            yield f"| {plain(name)} | {'-' if share is None else percent(share)} |"
+            yield f"| {plain(name)} | {'not measured' if share is None else percent(share)} |"
         return
     if scores is None:
         yield "Not measured."

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from fullmatch.report.sentences import anew, subject
+from fullmatch.report.sentences import anew, subject, unmeasured
 from fullmatch.results import Z
 
 SURE = 0.05  # chance of so one-sided a result if there were no difference
@@ -51,14 +51,16 @@ def sign_test(better: int, worse: int) -> float:
 def spoken(found: dict[str, Any]) -> str:
     """The estimate in words."""
     gain = found["gain"]
-    parts, repeats = found["parts"], found["repeats"]
-    how = f"a part of {found['held_out']} held out" if parts == 1 else f"{parts} parts in turn"
+    held, labels, parts = found["held_out"], found["labels"], found["parts"]
+    of = f"{held} of " if parts > 1 and held < labels else ""
+    how = f"a part of {held} held out" if parts == 1 else f"{parts} parts in turn"
+    how += ", twice" if found["repeats"] > 1 else ""
     low, high = (f"{100 * bound:.0f}" for bound in found["interval"])
     less, more = (f"{100 * bound:+.1f}" for bound in gain["interval"])
     return (
         f"Estimated accuracy {100 * found['accuracy']:.1f} % (95 % interval {low} to {high}; "
-        f"{found['labels']} labels, {how}{', twice' if repeats > 1 else ''}), on the labels alone "
+        f"{of}{labels} labels, {how}), on the labels alone "
         f"{100 * found['labels_only']['accuracy']:.1f} %. {subject(found, 'pictures')} "
         f"{gain['verdict']}: {100 * gain['gain']:+.1f} points (95 % interval {less} to {more})."
-        f"{anew(found)}"
+        f"{unmeasured(found)}{anew(found)}"
     )

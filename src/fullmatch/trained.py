@@ -52,6 +52,7 @@ class TrainedRun:
         from fullmatch import data
 
         asked = self.config.data
+        refuse_gone(asked.name, self.folder.path)
         root = Path(asked.root) if asked.root else None
         source = data.load(asked.name, root=root, size=asked.size, download=False)
         if (
@@ -64,3 +65,12 @@ class TrainedRun:
                 f"knows {len(self.classifier.classes)} and {self.classifier.image}"
             )
         return source
+
+
+def refuse_gone(data: str, run: Path) -> None:
+    """Pictures that were moved since the run; reading them would call that a mistyped name."""
+    from fullmatch.data import DATASETS
+
+    place = Path(data).expanduser()
+    if data not in DATASETS and not place.exists():
+        raise UserError(f"{place}, which {run} was trained on, is gone; put it back, or go there")

@@ -59,7 +59,9 @@ def test_own_pictures_without_a_test(tmp_path: Path) -> None:
     shutil.rmtree(pets)
     call(run.folder.path)
     found = read((run.folder.path / "report.html").read_text(encoding="utf-8"))
-    assert "The unlabeled pictures cannot be shown: no data set" in found.text
+    assert (
+        f"The unlabeled pictures cannot be shown: {pets}, which {run.folder.path} was" in found.text
+    )
 
 
 def test_at_the_end_of_a_training(
@@ -90,12 +92,32 @@ def test_pictures_that_are_gone_or_changed(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run")
     call(path)
     text = read((path / "report.html").read_text(encoding="utf-8")).text
-    assert "The test pictures cannot be shown: no data set 'pets'" in text
+    assert f"The test pictures cannot be shown: pets, which {path} was trained on, is gone;" in text
     config = (path / "config.toml").read_text().replace('"pets"', '"digits"')
     (path / "config.toml").write_text(config)
     call(path)
     text = read((path / "report.html").read_text(encoding="utf-8")).text
     assert "they are no longer those of this run" in text
+
+
+def test_replaced_test_pictures_are_not_shown(pets_run: Path, tmp_path: Path) -> None:
+    """Under the predictions of others; names and labels are as before."""
+    run, pets = tmp_path / "run", tmp_path / "pets"
+    shutil.copytree(pets_run, run)
+    shutil.copytree(read_run(run).config["data"]["name"], pets)
+    (run / "config.toml").write_text(
+        (run / "config.toml")
+        .read_text(encoding="utf-8")
+        .replace(read_run(run).config["data"]["name"], str(pets)),
+        encoding="utf-8",
+    )
+    call(run)
+    assert "no longer those" not in (run / "report.html").read_text(encoding="utf-8")
+    first, second = (pets / "test" / "cat" / f"bild ä {number}.png" for number in (0, 1))
+    shutil.copy(first, second)
+    call(run)
+    text = read((run / "report.html").read_text(encoding="utf-8")).text
+    assert "The test pictures cannot be shown: they are no longer those of this run" in text
 
 
 def test_mistakes(tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ def test_classes_by_their_held_out_labels(tmp_path: Path) -> None:
     assert [table.index(name) for name in (ODD[2], ODD[0], ODD[1])] == sorted(
         table.index(name) for name in ODD
     )
+    assert "not measured" in table[table.index(ODD[1]) :]
 
 
 def test_why_there_are_no_pictures(tmp_path: Path) -> None:
@@ -123,6 +124,8 @@ def test_other_test_images_are_noticed(tmp_path: Path) -> None:
     assert page.DIFFERENT_TESTS in page.comparison([replace(one, predictions=fewer), two])
     unfinished = read_run(write_run(tmp_path / "three", finished=False))
     assert page.alike([one, two, unfinished])
+    first, second, third = (replace(one, result=one.result | {"test_hash": h}) for h in "aab")
+    assert page.alike([first, second, two]) and not page.alike([first, second, third])
 
 
 def test_runs_of_the_same_name_are_told_apart(tmp_path: Path) -> None:

@@ -35,6 +35,14 @@ def test_headline_of_an_unfinished_run(run: Any) -> None:
     assert "not finished: step 50 of 2,000. Test accuracy so far: 100.0 %." in said
 
 
+def test_headline_names_what_was_not_measured(run: Any) -> None:
+    honest = {"accuracy": 0.8, "interval": [0.7, 0.9], "not_measured": ["ship", "<b>"]}
+    said = plain(sentences.headline(run(test=False, honest=honest)))
+    assert "70.0 to 90.0 %). Not measured: ship, &lt;b&gt;.</p>" in said
+    many = {"not_measured": [f"class {number}" for number in range(12)]}
+    assert sentences.unmeasured(many).endswith("class 8, class 9 and 2 more.")
+
+
 def test_headline_without_test_images(run: Any) -> None:
     assert "nobody knows how good it is" in sentences.headline(run(test=False))
     honest = {"accuracy": 0.8, "interval": [0.7, 0.9]}

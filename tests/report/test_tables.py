@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 from fullmatch.report import tables
 from fullmatch.report.runs import read_run
@@ -70,3 +71,22 @@ def test_comparison_of_finished_and_unfinished(tmp_path: Path) -> None:
     assert cells(found, 0)[5:7] == ["66.7\u00a0%", "56.7 to 76.7\u00a0%"]
     assert cells(found, 0)[-1] == "helped (+10.0 points)"
     assert cells(found, 1)[4:6] == ["30 of 5,000", tables.NONE]
+
+
+def test_comparison_of_estimates(tmp_path: Path) -> None:
+    gain = {"gain": -0.04, "interval": [-0.2, 0.1], "verdict": "made no clear difference"}
+    honest = {"accuracy": 0.75, "interval": [0.5, 0.9], "gain": gain}
+    facts: dict[str, Any] = {"test": False, "evaluated": False}
+    one = read_run(write_run(tmp_path / "one", honest=honest, **facts))
+    unknown = {"sentence": "How good it is, is not known."}
+    two = read_run(write_run(tmp_path / "two", honest=unknown, **facts))
+    found = tables.comparison(["one", "two"], [one, two])
+    estimated = ["75.0\u00a0%, estimated", "50.0 to 90.0\u00a0%"]
+    assert cells(found, 0)[5:] == [*estimated, "made no clear difference (-4.0 points)"]
+    assert cells(found, 1)[5:] == [tables.NONE] * 3
+    assert "Calibration error" not in found and tables.ESTIMATED in found
+    three = read_run(write_run(tmp_path / "three"))
+    mixed = tables.comparison(["one", "three"], [one, three])
+    assert cells(mixed, 0)[5:7] == estimated and cells(mixed, 1)[5] == "66.7\u00a0%"
+    assert tables.ESTIMATED in mixed
+    assert tables.ESTIMATED not in tables.comparison(["two", "three"], [two, three])

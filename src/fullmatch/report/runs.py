@@ -144,6 +144,12 @@ class Run:
         return found
 
     @property
+    def estimate(self) -> Table:
+        """On held-out labels, where there are no test images; empty if nobody asked them."""
+        found: Table = self.result.get("honest") or {}
+        return found
+
+    @property
     def classes(self) -> list[str]:
         return [str(name) for name in self.result.get("classes", [])]
 

@@ -10,6 +10,7 @@ from fullmatch.report.tables import PERCENT, interval, percent, weakest_first
 
 WEAK = 0.05  # below the accuracy over all classes
 POORLY_CALIBRATED = 0.1
+NAMED = 10  # classes that were not measured; more are counted
 MANY = 100  # test images; of fewer, the calibration error is mostly chance
 
 
@@ -19,7 +20,7 @@ def headline(run: Run) -> Markup:
     if not run.finished:
         return tag("p", progress(run), class_="answer")
     if not scores:
-        return estimate(run.result.get("honest"))
+        return estimate(run.estimate)
     images = sum(map(sum, scores["confusion"]))
     return tag(
         "p",
@@ -36,9 +37,9 @@ def progress(run: Run) -> str:
     return f"This run is not finished: step {run.steps_done:,} of {run.steps:,}.{so_far}"
 
 
-def estimate(honest: dict[str, Any] | None) -> Markup:
+def estimate(honest: dict[str, Any]) -> Markup:
     """Without test images: what held-out labels say, if anybody asked them."""
-    if not honest or "accuracy" not in honest:
+    if "accuracy" not in honest:
         return tag(
             "p", "There are no test images, so nobody knows how good it is.", class_="answer"
         )
@@ -46,9 +47,17 @@ def estimate(honest: dict[str, Any] | None) -> Markup:
         "p",
         tag("strong", percent(honest["accuracy"])),
         " of labeled images that were held out are classified right "
-        f"(95{PERCENT} interval {interval(honest.get('interval'))}).{anew(honest)}",
+        f"(95{PERCENT} interval {interval(honest.get('interval'))})."
+        f"{unmeasured(honest)}{anew(honest)}",
         class_="answer",
     )
+
+
+def unmeasured(honest: dict[str, Any]) -> str:
+    """The classes of which no label was held out, such as those with a single one; else nothing."""
+    names = honest.get("not_measured") or []
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f" Not measured: {', '.join(names[:NAMED])}{more}." if names else ""
 
 
 def anew(honest: dict[str, Any]) -> str:
@@ -64,7 +73,7 @@ def anew(honest: dict[str, Any]) -> str:
 def verdict(run: Run) -> str | None:
     """Did the unlabeled images help?"""
     # Image by image on test images, or else on held-out labels.
-    found = run.result.get("labels_only") or (run.result.get("honest") or {}).get("gain")
+    found = run.result.get("labels_only") or run.estimate.get("gain")
     if found:
         low, high = (f"{100 * bound:+.1f}" for bound in found["interval"])
         return (
@@ -128,17 +137,12 @@ def next_steps(run: Run) -> Markup:
     """Advice with the commands that follow it."""
     folder = shlex.quote(str(run.path))
     steps: list[tuple[str, str | None]] = []
-    estimated = run.result.get("honest") or {}
     if not run.finished:
         steps.append(("Finish the training:", f"fullmatch resume {folder}"))
     elif not run.scores:
-        steps.append(
-            (
-                f"{'Measure it better' if 'accuracy' in estimated else 'Find out how good it is'}: "
-                "put pictures it has never seen into test/CLASS/, then:",
-                f"fullmatch evaluate {folder}",
-            )
-        )
+        aim = "Measure it better" if "accuracy" in run.estimate else "Find out how good it is"
+        words = f"{aim}: put pictures it has never seen into test/CLASS/, then:"
+        steps.append((words, f"fullmatch evaluate {folder}"))
     if weak := weak_classes(run):
         steps.append((f"Label more pictures of the weakest classes: {', '.join(weak)}.", None))
     if run.finished and not run.benchmark and any_unlabeled(run.result):
@@ -151,7 +155,7 @@ def next_steps(run: Run) -> Markup:
         steps.append(
             (f"Do not trust its confidence as it is: it is off by {error} on average.", None)
         )
-    compared = run.labels_only is not None or "gain" in estimated
+    compared = run.labels_only is not None or "gain" in run.estimate
     worth = any_unlabeled(run.result) and run.algorithm != "supervised"
     if run.finished and worth and not compared:
         config = shlex.quote(str(run.path / "config.toml"))

@@ -9,7 +9,12 @@ from fullmatch.report.runs import Run
 
 SHOWN = 25  # rows; more are a click away
 LONG = 40  # letters that are worth breaking a line for
+ESTIMATED = (
+    "Estimated: on labels that were held out of the training of models made alike. It does not "
+    "compare with an accuracy on test images, and only roughly with an estimate on other labels."
+)
 PERCENT = "\u00a0%"  # the sign never stands alone on a line
+UNKNOWN = "not measured"
 NONE = "–"  # noqa: RUF001  # the usual sign for an empty cell
 
 
@@ -72,7 +77,7 @@ def by_class(run: Run) -> Markup:
 def held_out(run: Run, shares: dict[str, float | None]) -> Markup:
     """Every class, by its labels that were held out; the weakest first."""
     rows = [
-        [run.classes[code], percent(share), run.label_counts[code]]
+        [run.classes[code], UNKNOWN if share is None else percent(share), run.label_counts[code]]
         for code, share in weakest_first([shares.get(name) for name in run.classes])
     ]
     return folded("Classes, the weakest first", ["Class", "Held-out labels right", "Labels"], rows)
@@ -122,11 +127,14 @@ def facts(run: Run) -> Markup:
 
 
 def comparison(names: Sequence[str], runs: Sequence[Run]) -> Markup:
-    headings = ["Run", "Algorithm", "Data", "Labels", "Steps", "Test accuracy", "95 % interval"]
+    """Where there was no test, accuracies are estimates, and say so; empty columns are left out."""
+    headings = ["Run", "Algorithm", "Data", "Labels", "Steps", "Accuracy", "95 % interval"]
     headings += ["Median of last 20", "Calibration error", "Against labels only"]
     rows = []
     for name, run in zip(names, runs, strict=True):
-        scores, alone = run.scores, run.result.get("labels_only")
+        scores, guess = run.scores, run.estimate
+        alone = run.result.get("labels_only") or guess.get("gain")
+        estimated = f"{percent(guess['accuracy'])}, estimated" if "accuracy" in guess else NONE
         unfinished = "" if run.finished else f" of {run.steps:,}"
         rows.append(
             [
@@ -135,14 +143,18 @@ def comparison(names: Sequence[str], runs: Sequence[Run]) -> Markup:
                 run.data,
                 run.result.get("labels") or run.config["data"].get("labels", NONE),
                 f"{run.steps_done:,}{unfinished}",
-                percent(scores.get("last")),
-                interval(scores.get("interval")),
+                percent(scores["last"]) if scores else estimated,
+                interval((scores or guess).get("interval")),
                 percent(scores.get("median_last_20")),
                 percent(scores.get("ece")),
                 f"{alone['verdict']} ({100 * alone['gain']:+.1f} points)" if alone else NONE,
             ]
         )
-    return table("The runs, measured at the end of training", headings, rows)
+    told = [at for at in range(len(headings)) if any(row[at] != NONE for row in rows)]
+    shown = [[row[at] for at in told] for row in rows]
+    whole = table("The runs, measured at the end of training", [headings[at] for at in told], shown)
+    guessed = any(not run.scores and "accuracy" in run.estimate for run in runs)
+    return join([whole, tag("p", ESTIMATED, class_="faint")] if guessed else [whole])
 
 
 def differences(names: Sequence[str], runs: Sequence[Run]) -> Markup:
