@@ -12,6 +12,7 @@ from fullmatch import planning
 from fullmatch.checking import counted, duration
 from fullmatch.commands.check import check
 from fullmatch.errors import UserError
+from tests.full_disk import full_disk
 from tests.own_pictures import clean_folder, picture, save
 
 Checked = Callable[..., str]
@@ -110,3 +111,10 @@ def test_what_accuracy_will_be_measured_on(
 ) -> None:
     clean_folder(tmp_path / "own", labels=labels)
     assert said in checked(str(tmp_path / "own"))
+
+
+def test_a_full_disk_takes_nothing(tmp_path: Path, checked: Checked) -> None:
+    home = clean_folder(tmp_path / "own")
+    with full_disk(), pytest.raises(UserError, match=r"cannot write check\.json"):
+        checked(str(home))
+    assert not list(Path.cwd().iterdir())

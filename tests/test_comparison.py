@@ -1,13 +1,18 @@
 """Did the unlabeled images help? The same network, labels and test images, image by image."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from fullmatch.comparison import FOLDER, baseline_of, compare
-from fullmatch.experiment import Run
+from fullmatch.data import Source, TensorStore
+from fullmatch.errors import UserError
+from fullmatch.experiment import Run, start
 from fullmatch.report.sentences import subject
 from fullmatch.runfolder import RunFolder
 from tests.small_runs import abandon_after, begin, config, digits, finish, stop_after
@@ -83,3 +88,64 @@ def test_a_start_that_the_labels_alone_do_not_have_is_told(tmp_path: Path) -> No
     found = compare(folder)
     assert found is not None and found["start"] == str(first.path)
     assert subject(folder.read_result()).startswith("Together with the weights of the earlier run")
+
+
+def own() -> Source:
+    return replace(digits(), benchmark=False)
+
+
+def without_one(source: Source) -> Source:
+    assert source.test is not None and source.test_labels is not None
+    test = TensorStore(source.test.read(torch.arange(49)))
+    return replace(source, test=test, test_labels=source.test_labels[:49])
+
+
+def exchanged(source: Source) -> Source:
+    """Two test pictures in each other's place."""
+    assert source.test is not None
+    order = torch.arange(50)
+    order[:2] = torch.tensor([1, 0])
+    return replace(source, test=TensorStore(source.test.read(order)))
+
+
+def inverted(source: Source) -> Source:
+    return replace(source, images=TensorStore(255 - source.images.read(torch.arange(200))))
+
+
+@pytest.mark.parametrize("changed", [without_one, exchanged, inverted])
+@pytest.mark.parametrize("begun", [True, False])
+def test_changed_pictures_are_not_compared(tmp_path: Path, changed: Any, begun: bool) -> None:
+    out = RunFolder.planned("own", tmp_path / "run")
+    folder = finish(start(config("fullmatch", "data.labels=40"), out, own())).folder
+    if begun:
+        alone = baseline_of(folder, own())
+        assert alone is not None
+        stop_after(alone, 2)
+    with pytest.raises(UserError, match=r"are not what they were when .*; put them back, or start"):
+        baseline_of(folder, changed(own()))
+    again = baseline_of(folder, own())  # put back
+    assert again is not None and again.state.step == 2 * begun
+    finish(again)
+    assert compare(folder) is not None
+
+
+def test_results_on_other_test_images_are_not_compared(tmp_path: Path) -> None:
+    folder = finished(tmp_path)
+    finish(baseline(folder))
+    inner = RunFolder(folder.path / FOLDER)
+    saved = load_file(inner.predictions)
+    words = f"different test images; .* delete the second, then: {folder.resume_command}"
+    for other in (
+        {name: each[1:] for name, each in saved.items()},
+        saved | {"labels": saved["labels"].roll(1)},
+    ):
+        save_file({name: each.contiguous() for name, each in other.items()}, inner.predictions)
+        with pytest.raises(UserError, match=words):
+            compare(folder)
+    save_file(saved, inner.predictions)
+    for each, known in ((folder, "a"), (inner, "b")):
+        each.write_result(each.read_result() | {"test_hash": known})
+    with pytest.raises(UserError, match=words):
+        compare(folder)
+    inner.write_result(inner.read_result() | {"test_hash": None})  # of an older version
+    assert compare(folder) is not None

@@ -1,5 +1,6 @@
 """A finished model on test images: its own, or others with the same classes."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,15 @@ def test_data_that_does_not_fit(folder: RunFolder, tmp_path: Path) -> None:
         evaluated(folder, str(arrays(tmp_path / "large.npz", side=9)))
     with pytest.raises(UserError, match="no test images"):
         evaluated(folder, str(arrays(tmp_path / "untested.npz", test=False)))
+
+
+def test_pictures_that_are_gone(folder: RunFolder, tmp_path: Path) -> None:
+    shutil.copytree(folder.path, tmp_path / "run")
+    text = folder.config.read_text().replace('"digits"', f'"{tmp_path / "gone"}"')
+    (tmp_path / "run" / "config.toml").write_text(text)
+    with pytest.raises(UserError, match=r"gone, which .*run was trained on, is gone; put it back"):
+        evaluated(RunFolder(tmp_path / "run"))
+    assert evaluated(RunFolder(tmp_path / "run"), "digits")["images"] == 500
 
 
 def test_a_stopped_run_says_how_to_go_on(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from fullmatch import folds
 from fullmatch.data import Source, TensorStore
+from fullmatch.errors import UserError
 from fullmatch.experiment import start
 from fullmatch.honest import honest
 from fullmatch.runfolder import RunFolder
@@ -81,3 +82,16 @@ def test_lines_where_no_bar_can_be_drawn(
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("estimate ")]
     assert [line.split()[1] for line in lines] == ["1/5", "2/5", "3/5", "4/5"]
     assert all(line.endswith(" s left") for line in lines)
+
+
+def test_other_labels_than_the_run_had(tmp_path: Path, own: Source) -> None:
+    folder = trained(own, tmp_path / "run")
+    labels = own.labels.clone()
+    labels[60:70] = small_runs.digits().labels[60:70]
+    with pytest.raises(UserError, match=r"not what they were when .*run was trained; put"):
+        honest(folder, replace(own, labels=labels))
+    result = folder.read_result()
+    del result["data_hash"]  # as older runs
+    folder.write_result(result)
+    found = honest(folder, replace(own, labels=labels))
+    assert found is not None and found["labels"] == 70

@@ -11,10 +11,11 @@ from fullmatch.calibration import calibrated
 from fullmatch.data import ImageStore, SemiDataset, Source, Split
 from fullmatch.errors import UserError
 from fullmatch.familiarity import BATCH, seen
+from fullmatch.given import hash_of_test
 from fullmatch.report.gallery import Pictures
 from fullmatch.report.runs import Predictions, Run
 from fullmatch.suggestion import LOOKED_AT
-from fullmatch.trained import TrainedRun
+from fullmatch.trained import TrainedRun, refuse_gone
 from fullmatch.training.randomness import borrowed, seed_step
 
 
@@ -33,10 +34,14 @@ def pictures_of(run: Run, source: Source | None = None) -> tuple[Pictures | None
 def of_the_test(run: Run, source: Source | None) -> Pictures:
     assert run.predictions is not None
     asked = run.config["data"]
-    root = Path(asked["root"]) if "root" in asked else None
-    source = source or data.load(asked["name"], root=root, size=asked.get("size"), download=False)
+    if source is None:
+        refuse_gone(asked["name"], run.path)
+        root = Path(asked["root"]) if "root" in asked else None
+        source = data.load(asked["name"], root=root, size=asked.get("size"), download=False)
     store, labels = source.test, source.test_labels
-    if store is None or labels is None or labels.tolist() != run.predictions.labels.tolist():
+    same = labels is not None and labels.tolist() == run.predictions.labels.tolist()
+    # Older results do not know which pictures they were measured on.
+    if store is None or not same or run.result.get("test_hash") not in (None, hash_of_test(source)):
         raise UserError("they are no longer those of this run")
     return pictures(run, store, torch.arange(len(store)), run.predictions)
 

@@ -3,12 +3,17 @@
 from dataclasses import replace
 from typing import Any
 
+import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
 from fullmatch import experiment
 from fullmatch.algorithms import Supervised
+from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source
+from fullmatch.errors import UserError
+from fullmatch.given import refuse_changed
+from fullmatch.learned import SEEN
 from fullmatch.paired import paired
 from fullmatch.runfolder import RunFolder
 from fullmatch.settings import config_of
@@ -17,15 +22,27 @@ FOLDER = "labels-only"
 
 
 def baseline_of(folder: RunFolder, source: Source | None = None) -> experiment.Run | None:
-    """The labels-only run beside a run: new, or continued; None when it is finished."""
+    """The labels-only run beside a run: new, or continued; None when it is finished.
+
+    Refuses other pictures or labels than those of the run, which would not compare.
+    """
     path = folder.path / FOLDER
     if (path / "result.json").exists():
         return None
     if (path / "config.toml").exists():
-        return experiment.resume(RunFolder(path), source)
+        run = experiment.resume(RunFolder(path), source)
+    else:
+        run = experiment.start(alone(folder), RunFolder(path), source)
+    known = folder.read_result().get("data_hash", "")
+    refuse_changed(run.dataset, run.data_hash, known, f"{folder.path} was trained")
+    return run
+
+
+def alone(folder: RunFolder) -> ExperimentConfig:
+    """The settings of a run, but for the labels alone."""
     config = config_of(folder)
     split = str(folder.split) if folder.split.exists() else None
-    alone = replace(
+    return replace(
         config,
         algorithm=Supervised(),
         baseline=False,
@@ -33,7 +50,6 @@ def baseline_of(folder: RunFolder, source: Source | None = None) -> experiment.R
         # Earlier weights have seen unlabeled images.
         model=replace(config.model, start=None),
     )
-    return experiment.start(alone, RunFolder(path), source)
 
 
 def compare(folder: RunFolder) -> dict[str, Any] | None:
@@ -41,14 +57,24 @@ def compare(folder: RunFolder) -> dict[str, Any] | None:
     both = [RunFolder(folder.path / FOLDER), folder]
     if not all(each.predictions.exists() for each in both):
         return None
-    theirs, ours = (right(each) for each in both)
-    found = paired(ours, theirs)
+    theirs, ours = (load_file(each.predictions) for each in both)
+    result = folder.read_result()
+    tests = [found.get("test_hash") for found in (both[0].read_result(), result)]
+    # Older results do not know which pictures they were measured on.
+    other = None not in tests and tests[0] != tests[1]
+    if other or not torch.equal(ours["labels"], theirs["labels"]):
+        raise UserError(
+            f"{folder.path} and {both[0].path} were measured on different test images; put back "
+            f"those of the first, delete the second, then: {folder.resume_command}"
+        )
+    found = paired(right(ours), right(theirs))
     if start := config_of(folder).model.start:  # what helped, or not, is this too
         found["start"] = start
-    folder.write_result(folder.read_result() | {"labels_only": found})
+    if any(finding["kind"] == SEEN for finding in result.get("health", [])):
+        found["verdict"] = "cannot be judged by a test that was learned from"
+    folder.write_result(result | {"labels_only": found})
     return found
 
 
-def right(folder: RunFolder) -> Tensor:
-    saved = load_file(folder.predictions)
+def right(saved: dict[str, Tensor]) -> Tensor:
     return (saved["probabilities"].argmax(dim=1) == saved["labels"]).double()

@@ -8,21 +8,29 @@ import torch
 from fullmatch import data as datasets
 from fullmatch.assembly import EVALUATION_BATCH
 from fullmatch.classifier import Classifier
+from fullmatch.display import say
 from fullmatch.errors import UserError
 from fullmatch.given import load_source
+from fullmatch.learned import learned_by, seen
 from fullmatch.results import wilson
 from fullmatch.runfolder import RunFolder
 from fullmatch.settings import config_of
+from fullmatch.trained import refuse_gone
 from fullmatch.training.evaluation import probabilities, scores
 
 
 def evaluated(folder: RunFolder, data: str | None = None) -> dict[str, Any]:
-    """Scores of a run's model on its own test images, or on those of another data set."""
+    """Scores of a run's model on its own test images, or on those of another data set.
+
+    Images that it has learned from are left out: they would only tell what it remembers.
+    """
     if not folder.model.exists():
         folder.read_result()  # says how to finish a run that was stopped
     classifier = Classifier.load(folder.model)
     config = config_of(folder)
-    if data is not None:
+    if data is None:
+        refuse_gone(config.data.name, folder.path)
+    else:
         config = dataclasses.replace(config, data=dataclasses.replace(config.data, name=data))
     source = load_source(config)
     if source.test is None or source.test_labels is None:
@@ -37,16 +45,27 @@ def evaluated(folder: RunFolder, data: str | None = None) -> dict[str, Any]:
             f"{source.name} has images of {source.test.shape}, the model was trained on "
             f"{classifier.image}; choose the size with --set data.size when training"
         )
+    new = ~seen(learned_by(folder), source.test)
+    if not new.any():
+        raise UserError(
+            f"the model has learned from every test image of {source.name}; evaluate it on "
+            "pictures it has never seen"
+        )
+    if not new.all():
+        say(
+            f"{int((~new).sum())} of {len(new)} test images are left out: the model has learned "
+            "from them"
+        )
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     test = source.test
     if isinstance(test, datasets.TensorStore):
         test = test.to(device)
     probs = probabilities(classifier.to(device), test, batch=EVALUATION_BATCH, device=device)
-    found = scores(probs, source.test_labels)
+    found = scores(probs[new.to(probs.device)], source.test_labels[new])
     return {
         "data": source.name,
-        "images": len(source.test_labels),
+        "images": int(new.sum()),
         "classes": source.classes,
-        "interval": wilson(found.top1, len(source.test_labels)),
+        "interval": wilson(found.top1, int(new.sum())),
         **found.as_dict(),
     }

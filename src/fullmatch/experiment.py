@@ -8,7 +8,6 @@ from typing import Any
 
 import tomli_w
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 import fullmatch
@@ -26,12 +25,21 @@ from fullmatch.data import SemiDataset, Source, Split
 from fullmatch.data.looks import foreign_share
 from fullmatch.data.preparation import prepared
 from fullmatch.errors import UserError
-from fullmatch.given import hash_of, load_source, said_in_full, split_of
+from fullmatch.given import (
+    hash_of,
+    hash_of_test,
+    load_source,
+    refuse_changed,
+    said_in_full,
+    split_of,
+)
+from fullmatch.learned import learned_by, learned_from, seen_in_test
 from fullmatch.results import summary
 from fullmatch.runfolder import RunFolder
+from fullmatch.tensors import write_tensors
 from fullmatch.training import checkpoint
 from fullmatch.training.evaluation import scores
-from fullmatch.training.health import Watch
+from fullmatch.training.health import Knobs, Watch
 from fullmatch.training.randomness import borrowed, seed_step
 from fullmatch.training.trainer import Record
 
@@ -52,12 +60,18 @@ class Run(Assembly):
         self.data_hash = hash_of(dataset)
         self.facts: dict[str, Any] = {}  # of the checkpoint this run continues
         self.recovery: list[str] = []  # how it was continued; no part of the result
+        self.learned = learned_by(folder) if started is not None else learned_from(self)
+        self.seen = seen_in_test(self.learned, dataset)
+        self.notes += [finding.words for finding in self.seen]
 
     def records(self) -> Iterator[Record]:
         """Train to the end, logging every record and saving in between."""
         training = self.config.training
         with self.folder.locked():
             if not self.facts:
+                if self.learned:
+                    with self.folder.writing():
+                        write_tensors(self.folder.learned, self.learned)
                 self.save()  # so that a run killed at once can be resumed too
             for record in self.trainer.run(until=training.steps):
                 if record.metrics:
@@ -112,11 +126,7 @@ class Run(Assembly):
                 f"settings back, or start anew: fullmatch train --config {self.folder.config} "
                 "--out NEW"
             )
-        if not self.data_hash.startswith(facts["data"]):
-            raise UserError(
-                f"the pictures or labels of {self.dataset.name} are not what they were when {at} "
-                "was saved; put them back, or start a new run"
-            )
+        refuse_changed(self.dataset, self.data_hash, facts["data"], f"{at} was saved")
         try:
             self.state.load_state_dict(tensors, step=facts["step"], metrics=facts["metrics"])
         except ValueError as error:
@@ -135,13 +145,14 @@ class Run(Assembly):
         """Who knows what is usual for these pictures, and so what is not."""
         counts = self.dataset.label_counts
         unlabeled = len(self.dataset.unlabeled) > sum(counts)  # which are among them
-        own = not self.dataset.benchmark and bool(self.config.algorithm.views.unlabeled)
+        own = not self.dataset.benchmark and bool(self.state.algorithm.views.unlabeled)
         return Watch(
             self.dataset.num_classes,
             steps=self.config.training.steps,
             largest_prior=max(counts) / sum(counts),
             foreign=foreign_share(self.dataset) if own and unlabeled else 0.0,
             unlabeled=unlabeled,
+            knobs=Knobs.of(self.config.algorithm, self.config.optimizer.rate),
         )
 
     def table(self) -> dict[str, Any]:
@@ -167,6 +178,8 @@ class Run(Assembly):
             "steps": self.config.training.steps,
             "split": self.split.hash if self.split else None,
             "config": fingerprint(self.table()),
+            "data_hash": self.data_hash,
+            "test_hash": hash_of_test(self.dataset),
             "notes": self.notes,
             "seconds": round(self.seconds + self.trainer.seconds, 2),
             "device": device_name(self.device),
@@ -175,12 +188,12 @@ class Run(Assembly):
         labels = self.dataset.test_labels
         if labels is not None:
             found = self.on_the_test()
-            probs = found["teacher"].float().cpu().contiguous()
-            save_file({"probabilities": probs, "labels": labels.clone()}, self.folder.predictions)
+            probs = found["teacher"].float()
+            write_tensors(self.folder.predictions, {"probabilities": probs, "labels": labels})
             final = {who: scores(each, labels).as_dict() for who, each in found.items()}
             self.result |= summary(final, records, self.dataset.benchmark)
         accuracy = self.result.get("teacher", {}).get("last")
-        standing = self.watch.standing(records, accuracy)
+        standing = [*self.seen, *self.watch.standing(records, accuracy)]
         self.result["health"] = [asdict(finding) for finding in standing]
         self.folder.write_result(self.result)
 

@@ -10,6 +10,8 @@ import torch
 from fullmatch import data
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import FileStore, ImageStore, SemiDataset, Source, Split
+from fullmatch.data.looks import once
+from fullmatch.errors import UserError, many
 
 SAMPLE = 1000  # pictures whose contents are compared when a run goes on
 
@@ -22,7 +24,14 @@ def load_source(config: ExperimentConfig) -> Source:
 def split_of(config: ExperimentConfig, source: Source) -> Split | None:
     """The labels a run may see: a file, a draw by seed, or, for own pictures, all there are."""
     if config.data.split:
-        return Split.load(Path(config.data.split))
+        split, asked = Split.load(Path(config.data.split)), config.data.labels
+        if asked is not None and asked != len(split.labeled):
+            raise UserError(
+                f"data.split {config.data.split} keeps {many(split.labeled, 'label')}, and "
+                f"data.labels asks for {asked}; leave labels out, or draw so many by seed: "
+                "--set data.split=none"
+            )
+        return split
     if not source.benchmark and config.data.labels is None:
         return None
     seed = config.seed if config.data.split_seed is None else config.data.split_seed
@@ -61,27 +70,70 @@ def absolute(path: str) -> str:
 
 
 def hash_of(dataset: SemiDataset) -> str:
-    """Changes with the labels, with which are used, and with the pictures.
+    """Changes with the labels, with which are used, with the pictures, and with the test.
 
-    The first half knows labels and sizes only, which is all that older checkpoints kept: it is
-    still accepted by itself, since nothing speaks against those runs.
+    The first third knows labels and sizes only, the second the pictures to learn from. Older
+    checkpoints kept no more: what they kept is still accepted by itself, since nothing speaks
+    against those runs.
     """
     found = hashlib.sha256(repr((dataset.classes, dataset.images.shape)).encode())
     for part in (dataset.labels, dataset.labeled):
         found.update(part.cpu().numpy().tobytes())
-    return found.hexdigest()[:16] + pictures_hash(dataset.images)
+    rest = hashlib.sha256(repr(hash_of_test(dataset)).encode())
+    rest.update(dataset.unlabeled.cpu().numpy().tobytes())
+    if dataset.test_labels is not None:
+        rest.update(dataset.test_labels.cpu().numpy().tobytes())
+    return found.hexdigest()[:16] + pictures_hash(dataset.images) + rest.hexdigest()[:16]
+
+
+def refuse_changed(dataset: SemiDataset, found: str, known: str, when: str) -> None:
+    """Nothing goes on with other pictures than it began with; older runs know less of them."""
+    if not found.startswith(known):
+        raise UserError(
+            f"the pictures or labels of {dataset.name} are not what they were when {when}; "
+            "put them back, or start a new run"
+        )
+
+
+def hash_of_test(source: Source) -> str | None:
+    """Of somebody's own test pictures; those of a benchmark are known by its name."""
+    return None if source.benchmark or source.test is None else files_hash(source.test)
+
+
+@once
+def files_hash(images: ImageStore) -> str:
+    """The same at every size that files are learned at: their names, sizes, and some contents."""
+    paths: tuple[str, ...] = getattr(images, "paths", ())
+    if not paths:
+        return pictures_hash(images)
+    try:
+        sizes = [(os.path.basename(path), os.path.getsize(path)) for path in paths]
+        found = hashlib.sha256(repr(sizes).encode())
+        for at in spread(len(paths)):
+            found.update(Path(paths[at]).read_bytes())
+    except OSError as error:
+        raise UserError(
+            f"cannot read {error.filename}: {error.strerror}; put it back, and try again"
+        ) from None
+    return found.hexdigest()[:16]
 
 
 def pictures_hash(images: ImageStore) -> str:
     """Of up to `SAMPLE` evenly spread pictures: their pixels, or the sizes of files on disk."""
     found = hashlib.sha256()
-    count = min(len(images), SAMPLE)
-    index = torch.linspace(0, len(images) - 1, count, dtype=torch.float64).round().long()
+    index = torch.tensor(spread(len(images)), dtype=torch.int64)
     if isinstance(images, FileStore):  # these are many: decoding even some would take long
         # Not their folder, which may be written in many ways.
         found.update(repr([os.path.basename(path) for path in images.paths]).encode())
         found.update(repr([os.path.getsize(images.paths[at]) for at in index.tolist()]).encode())
     else:
-        for start in range(0, count, 100):
+        for start in range(0, len(index), 100):
             found.update(images.read(index[start : start + 100]).cpu().numpy().tobytes())
     return found.hexdigest()[:16]
+
+
+def spread(count: int) -> list[int]:
+    """Up to `SAMPLE` positions, evenly spread."""
+    index = torch.linspace(0, count - 1, min(count, SAMPLE), dtype=torch.float64).round().long()
+    positions: list[int] = index.tolist()
+    return positions

@@ -12,11 +12,11 @@ from fullmatch.data import SemiDataset, Source
 from fullmatch.data.preparation import prepared
 from fullmatch.display import console, say
 from fullmatch.folds import Estimate, Progress
-from fullmatch.given import load_source, split_of
+from fullmatch.given import hash_of, load_source, refuse_changed, split_of
 from fullmatch.report.runs import any_unlabeled
 from fullmatch.runfolder import RunFolder
 from fullmatch.settings import config_of
-from fullmatch.training.health import overconfident
+from fullmatch.training.health import Knobs, overconfident
 
 FOLDER = "folds"
 
@@ -34,6 +34,8 @@ def honest(folder: RunFolder, source: Source | None = None) -> dict[str, Any] | 
         source = load_source(config) if source is None else source
         split = split_of(config, source)
         dataset = prepared(SemiDataset.of(source, split), flip=config.data.flip)
+        known = result.get("data_hash", "")
+        refuse_changed(dataset, hash_of(dataset), known, f"{folder.path} was trained")
         estimate = Estimate(config, dataset, folder.path / FOLDER)
         if estimate.parts:
             steps = estimate.config.training.steps
@@ -55,7 +57,8 @@ def honest(folder: RunFolder, source: Source | None = None) -> dict[str, Any] | 
     if estimate.parts:
         held = load_file(folder.path / FOLDER / "held-out.safetensors")
         result |= calibration(held["probabilities"], held["labels"]).as_result()
-        too_sure = overconfident(folder.records(), estimate.result["accuracy"])
+        knobs = Knobs.of(config.algorithm, config.optimizer.rate)
+        too_sure = overconfident(folder.records(), estimate.result["accuracy"], knobs)
         if too_sure and any_unlabeled(result):
             say(too_sure.sentence())
             result["health"] = [*result.get("health", []), asdict(too_sure)]

@@ -10,7 +10,9 @@ import pytest
 from PIL import Image
 
 from fullmatch import data
+from fullmatch.data import SemiDataset
 from fullmatch.data.check import Check, Remark, examine, examine_source
+from fullmatch.data.preparation import prepared
 from fullmatch.errors import UserError
 from tests.own_pictures import clean_folder, picture, save, stranger
 
@@ -52,6 +54,26 @@ def test_copies_of_every_kind(folder: Path) -> None:
     assert "left out" in remark(check, "test copies").sentence()
     assert set(remark(check, "near copies").files) == {"test/water/77.png", "unlabeled/large.png"}
     assert remark(check, "near test copies").files == ("test/water/77.png",)
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "P", "L", "LA", "I;16"])
+def test_copies_in_another_mode_are_found_as_training_finds_them(folder: Path, mode: str) -> None:
+    for number in range(4):
+        path = folder / f"labeled/brick/{number}.png"
+        image = picture("brick", number).quantize(16)
+        if mode not in ("RGBA", "P"):
+            image = image.convert("L")
+        save(image.convert("RGB"), path)
+        if mode == "I;16":
+            deep = Image.fromarray(np.asarray(image).astype(np.uint16) * 257)
+            save(deep, folder / f"test/brick/{number}.png")
+        else:
+            save(image.convert(mode), folder / f"test/brick/{number}.png")
+    files = {f"labeled/brick/{number}.png" for number in range(4)}
+    assert set(remark(examine(folder), "test copies").files) == files
+    source = data.load(str(folder))
+    notes = "\n".join(prepared(SemiDataset.of(source)).notes)
+    assert "4 training pictures are also in the test" in notes
 
 
 def test_a_class_that_is_all_in_the_test(folder: Path) -> None:

@@ -87,3 +87,18 @@ def test_benchmarks_are_left_alone() -> None:
     assert prepared(own) is own and own.appearance.flip
     assert not prepared(own, flip=False).appearance.flip  # unless a setting says so
     assert len(prepared(replace(own, benchmark=False)).labeled) == 18
+
+
+def test_pictures_are_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = dataset([0, 0, 1, 1, -1])
+    read: list[int] = []
+    usual = TensorStore.read
+
+    def counted(store: TensorStore, index: torch.Tensor) -> torch.Tensor:
+        read.append(len(index))
+        return usual(store, index)
+
+    monkeypatch.setattr(TensorStore, "read", counted)
+    test = TensorStore(torch.zeros(2, 1, 8, 8, dtype=torch.uint8))
+    prepared(replace(own, test=test, test_labels=torch.tensor([0, 1])))
+    assert sorted(read) == [2, 5]

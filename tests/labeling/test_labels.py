@@ -70,6 +70,43 @@ def test_labels_go_on_where_they_were(tmp_path: Path) -> None:
     assert len(rows_of(tmp_path / "labels.csv")) == 9
 
 
+def test_an_edited_table_is_right(tmp_path: Path) -> None:
+    home = clean_folder(tmp_path / "pets", labels=2, unlabeled=1, test=1, size=16)
+    table = tmp_path / "labels.csv"
+    labels_of(home).put(str(home / "unlabeled" / "b0.jpg"), "brick")
+    text = table.read_text()
+    for before, after in (
+        ("pets/labeled/brick/0.png,brick,", "pets/labeled/brick/0.png,brick,test"),
+        ("pets/labeled/grass/0.png,grass,", "pets/labeled/grass/0.png,,"),
+        ("pets/test/water/0.png,water,test", "pets/test/water/0.png,water,"),
+    ):
+        assert text.count(f"{before}\n") == 1
+        text = text.replace(f"{before}\n", f"{after}\n")
+    table.write_text(text)
+    labels = labels_of(home)
+    assert str(home / "labeled" / "grass" / "0.png") in labels.unlabeled()
+    labels.put(str(home / "unlabeled" / "w0.jpg"), "water")
+    expected = text.replace("pets/unlabeled/w0.jpg,,\n", "pets/unlabeled/w0.jpg,water,\n")
+    assert table.read_text() == expected != text
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("pets/unlabeled/b0.jpg,,test", "line 2: a test picture needs a label"),
+        ("pets/unlabeled/b0.jpg,grass,tset", "line 2: split is 'tset'; write test or train"),
+        ("pets/unlabeled/b0.jpg,a,\npets/unlabeled/b0.jpg,b,", "line 3: .* is labeled 'a' and 'b'"),
+    ],
+)
+def test_an_edited_table_that_makes_no_sense(tmp_path: Path, row: str, message: str) -> None:
+    home = clean_folder(tmp_path / "pets", labels=1, unlabeled=1, size=16)
+    (tmp_path / "labels.csv").write_text(f"path,label,split\n{row}\n")
+    with pytest.raises(UserError, match=message):
+        labels_of(home)
+    (tmp_path / "labels.csv").write_text("path,label,split\n")
+    assert len(labels_of(home).unlabeled()) == 3  # nothing is said in it
+
+
 def test_elsewhere_the_paths_are_whole(tmp_path: Path) -> None:
     home = clean_folder(tmp_path / "pets", labels=1, unlabeled=1)
     (tmp_path / "out").mkdir()
@@ -128,6 +165,16 @@ def test_a_failure_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         labels.put(second, "water")
     assert second in labels.unlabeled() and (tmp_path / "labels.csv").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["labels.csv", "pets"]
+
+    def closed(path: Path, *words: object, **more: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    for what in ("open", "unlink"):  # neither can be written, nor tidied up
+        monkeypatch.setattr(Path, what, closed)
+    with pytest.raises(UserError, match="Read-only file system"):
+        labels.put(second, "water")
+    assert second in labels.unlabeled()
+    monkeypatch.undo()
     with pytest.raises(UserError, match="cannot write"):
         labels_of(home, tmp_path / "no folder" / "x.csv").put(second, "water")
 

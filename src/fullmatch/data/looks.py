@@ -3,7 +3,9 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -19,10 +21,24 @@ from fullmatch.data.strangers import look, strangers
 SIDE = 32  # of the copy that features are taken from
 SAMPLED = 2000  # pictures of a kind that the share of strangers is judged by
 Told = Callable[[int], object]  # called after each picture with how many there are, for a bar
+Found = TypeVar("Found")
 
 
 def quietly(total: int) -> None:
     """For callers that draw nothing."""
+
+
+def once(find: Callable[[ImageStore], Found]) -> Callable[[ImageStore], Found]:
+    """What is found out about a store is kept as long as the store: its pictures stay the same."""
+    known: WeakKeyDictionary[ImageStore, Found] = WeakKeyDictionary()
+
+    @wraps(find)
+    def kept(store: ImageStore) -> Found:
+        if store not in known:
+            known[store] = find(store)
+        return known[store]
+
+    return kept
 
 
 class Look(NamedTuple):
@@ -67,6 +83,7 @@ def read_source(source: Source, told: Told) -> Looks:
     return _gathered(found)
 
 
+@once
 def digests_of(store: ImageStore) -> list[bytes]:
     """A digest of each stored picture, at the size it is learned at."""
     found: list[bytes] = []
@@ -106,11 +123,12 @@ def _of_image(image: Image.Image) -> Look:
     # In place, as training does it: a copy takes a damaged orientation amiss.
     ImageOps.exif_transpose(image, in_place=True)
     grey = image.mode in ("1", "L", "LA", "F") or image.mode.startswith("I")
-    described = f"{image.mode}{image.size}{image.getpalette()}".encode()
-    digest = hashlib.blake2b(described + image.tobytes(), digest_size=16).digest()
     size = image.size
-    small = pictures.fit(image, (SIDE, SIDE), 3)
-    picture = Image.fromarray(small.transpose(1, 2, 0))
+    # As training sees it, but for its size: formats and modes may differ.
+    pixels = pictures.fit(image, (image.height, image.width), 3)
+    digest = hashlib.blake2b(repr(size).encode() + pixels.tobytes(), digest_size=16).digest()
+    small = pictures.fit(_image(pixels), (SIDE, SIDE), 3)
+    picture = _image(small)
     return Look(
         digest,
         perceptual_hash(picture),

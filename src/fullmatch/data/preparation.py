@@ -11,6 +11,7 @@ from fullmatch.errors import UserError
 
 UNEVEN = 2.0  # times the labels of the smallest class, before small classes are shown more often
 REPEATS = 10  # a picture is repeated at most so often
+SHOWN_MORE = "labeled pictures of small classes are shown more often"
 
 
 def prepared(dataset: SemiDataset, *, flip: bool | None = None) -> SemiDataset:
@@ -40,7 +41,8 @@ def without_test_copies(dataset: SemiDataset) -> SemiDataset:
 def without_disputes(dataset: SemiDataset) -> SemiDataset:
     """Leaves aside the labels of pictures that are labeled in two ways."""
     positions = torch.unique(dataset.labeled)
-    digests = digests_of_some(dataset, positions)
+    known = digests_of(dataset.images)
+    digests = [known[at] for at in positions.tolist()]
     labels = dataset.labels[positions]
     disputed = [g for g in exact_groups(digests) if len(set(labels[g].tolist())) > 1]
     if not disputed:
@@ -59,7 +61,7 @@ def balanced(dataset: SemiDataset) -> SemiDataset:
         return dataset
     times = (counts.max() / counts.clamp(min=1)).round().long().clamp(max=REPEATS)
     small = [dataset.classes[k] for k in range(len(counts)) if times[k] > 1]
-    note = f"labeled pictures of small classes are shown more often: {', '.join(small[:5])}"
+    note = f"{SHOWN_MORE}: {', '.join(small[:5])}"
     return _kept(dataset, dataset.labeled.repeat_interleave(times[labels]), dataset.unlabeled, note)
 
 
@@ -79,24 +81,6 @@ def may_flip(classes: tuple[str, ...]) -> bool:
     names = [name.lower() for name in classes]
     written = all(name.isdigit() or len(name) == 1 for name in names)
     return not written and not {"left", "right"} <= set(names)
-
-
-def digests_of_some(dataset: SemiDataset, positions: torch.Tensor) -> list[bytes]:
-    return digests_of(_Part(dataset, positions))
-
-
-class _Part:
-    """Some pictures of a data set, as a store."""
-
-    def __init__(self, dataset: SemiDataset, positions: torch.Tensor) -> None:
-        self.images, self.positions = dataset.images, positions
-        self.shape = dataset.images.shape
-
-    def __len__(self) -> int:
-        return len(self.positions)
-
-    def read(self, index: torch.Tensor) -> torch.Tensor:
-        return self.images.read(self.positions[index])
 
 
 def _kept(

@@ -10,8 +10,9 @@ from fullmatch.data.dataset import class_order
 from fullmatch.data.folders import picture_files
 from fullmatch.data.listing import Survey
 from fullmatch.data.survey import survey
-from fullmatch.data.tables import UNLABELED, located, rows
+from fullmatch.data.tables import UNLABELED, located, rows, survey_csv
 from fullmatch.errors import UserError
+from fullmatch.writing import aside
 
 HEADER = ("path", "label", "split")
 LONGEST = 100  # characters of a class name
@@ -46,15 +47,12 @@ class Labels:
 
     def __init__(self, table: Path, pictures: Survey) -> None:
         self.table = table
-        self.rows = {
-            os.path.abspath(path): (label, "test" if part == "test" else "")
-            for path, part, label in pictures.items()
-            if writable(path)
-        }
+        found = entries(pictures)
+        self.rows = {path: entry for path, entry in found.items() if writable(path)}
         self.names = {path: reference(path, table.parent) for path in self.rows}
         self.classes = list(class_order({*pictures.empty, *self.known()}))
         self.notes: list[str] = []
-        if odd := sum(not writable(path) for path, _, _ in pictures.items()):
+        if odd := len(found) - len(self.rows):
             self.notes.append(f"{odd} pictures left out: their names are not UTF-8")
         self.seen: tuple[int, int] | None = None
         if table.exists():
@@ -68,7 +66,9 @@ class Labels:
         return [path for path, (label, split) in self.rows.items() if not label and not split]
 
     def continue_table(self) -> None:
-        """Takes over the labels of a table written before; refuses one of other pictures."""
+        """Takes over what a table written before says of its pictures: labels, and those taken
+        away, and which are for the test. Refuses a table of other pictures, or of contradictions.
+        """
         with self.table.open(encoding="utf-8-sig", errors="replace") as file:
             columns = {name.strip().lower() for name in file.readline().split(",")}
         if more := sorted(columns - set(HEADER)):
@@ -76,12 +76,13 @@ class Labels:
                 f"{self.table} has a column {more[0]!r} that would be lost; name another with --out"
             )
         self.seen = stamp(self.table)
+        found = survey_csv(self.table) if rows(self.table) else Survey([], [], [])
+        for _, dispute in found.disputed:
+            raise UserError(dispute)
         gone = 0
-        for _, name, label, _ in rows(self.table):
-            path = os.path.abspath(located(self.table.parent, name))
+        for path, entry in entries(found).items():
             if path in self.rows:
-                if label:
-                    self.rows[path] = (label, self.rows[path][1])
+                self.rows[path] = entry
             elif os.path.exists(path):
                 raise UserError(
                     f"{self.table} lists {path}, which is not in this data; "
@@ -121,27 +122,35 @@ class Labels:
 
     def save(self, before: dict[str, tuple[str, str]]) -> None:
         """Replace the table at once; if that fails, everything is as before."""
-        aside = self.table.with_name(f".{self.table.name}.{os.getpid()}")
         try:
             if stamp(self.table) != self.seen:
                 raise UserError(
                     f"{self.table} was changed by another program; stop with Ctrl-C, start again"
                 )
-            with aside.open("w", encoding="utf-8", newline="") as file:
+            with (
+                aside(self.table) as place,
+                place.open("w", encoding="utf-8", newline="") as file,
+            ):
                 writer = csv.writer(file, lineterminator="\n")
                 writer.writerow(HEADER)
                 for path, (label, split) in self.rows.items():
                     writer.writerow((self.names[path], label, split))
                 file.flush()
                 os.fsync(file.fileno())
-            aside.replace(self.table)
             self.seen = stamp(self.table)
         except (OSError, UserError) as error:
-            aside.unlink(missing_ok=True)
             self.rows = before
             if isinstance(error, UserError):
                 raise
             raise UserError(f"cannot write {self.table}: {error.strerror}; use --out") from None
+
+
+def entries(pictures: Survey) -> dict[str, tuple[str, str]]:
+    """Label and split of every picture, by its whole path."""
+    return {
+        os.path.abspath(path): (label, "test" if part == "test" else "")
+        for path, part, label in pictures.items()
+    }
 
 
 def class_name(typed: str) -> str:

@@ -1,0 +1,80 @@
+"""Which pictures a run has learned from, kept as digests: none of them tells how good it is."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from fullmatch.assembly import Assembly
+from fullmatch.data import FileStore, ImageStore, SemiDataset
+from fullmatch.data.looks import digests_of
+from fullmatch.errors import UserError
+from fullmatch.runfolder import RunFolder
+from fullmatch.training.health import Finding
+
+SEEN = "test seen before"  # the kind of finding
+Learned = Mapping[str, Tensor]  # digests, by the shape of the pictures they were taken of
+
+
+def learned_from(run: Assembly) -> Learned:
+    """What a run learns from, and what the run did whose weights it starts from.
+
+    Benchmarks are known by their names, and keep no digests.
+    """
+    dataset, start = run.dataset, run.config.model.start
+    found = dict(learned_by(RunFolder(Path(start)))) if start else {}
+    if not dataset.benchmark:
+        name = "x".join(map(str, dataset.images.shape))
+        practised = run.state.algorithm.views.unlabeled
+        used = torch.cat([dataset.labeled, dataset.unlabeled]) if practised else dataset.labeled
+        own = keys_of(dataset.images)[used]
+        found[name] = torch.unique(torch.cat([found[name], own]) if name in found else own)
+    return found
+
+
+def learned_by(folder: RunFolder) -> Learned:
+    """What a run wrote down; nothing where it is a benchmark's, or from before that was done."""
+    if not folder.learned.exists():
+        return {}
+    try:
+        return load_file(folder.learned)
+    except (OSError, SafetensorError) as error:
+        raise UserError(
+            f"cannot read {folder.learned}: {error}; bring a whole one, or delete it and check "
+            "yourself that no test picture was learned from"
+        ) from None
+
+
+def seen(learned: Learned, store: ImageStore) -> Tensor:
+    """(N,) bool: which pictures of a store are among them, whatever size it has them at."""
+    found = torch.zeros(len(store), dtype=torch.bool)
+    paths: tuple[str, ...] = getattr(store, "paths", ())
+    for name, keys in learned.items():
+        channels, height, width = map(int, name.split("x"))
+        if store.shape == (channels, height, width):
+            found |= torch.isin(keys_of(store), keys)
+        elif paths:
+            found |= torch.isin(keys_of(FileStore(paths, (height, width), channels)), keys)
+    return found
+
+
+def seen_in_test(learned: Learned, dataset: SemiDataset) -> list[Finding]:
+    """A finding where test pictures taught the earlier run; this one's own are never among them."""
+    count = 0 if dataset.test is None else int(seen(learned, dataset.test).sum())
+    if dataset.test is None or not count:
+        return []
+    words = (
+        f"{count} of {len(dataset.test)} test pictures taught the run that this one starts from: "
+        "the accuracy on the test is too high"
+    )
+    return [Finding(SEEN, words, "test pictures that no run has learned from")]
+
+
+def keys_of(store: ImageStore) -> Tensor:
+    """(N,) int64: half of each picture's digest is enough to tell millions apart."""
+    halves = b"".join(digest[:8] for digest in digests_of(store))
+    return torch.from_numpy(np.frombuffer(halves, "<i8").astype(np.int64))
