@@ -9,6 +9,7 @@ from torch import Tensor
 from fullmatch import data
 from fullmatch.calibration import calibrated
 from fullmatch.data import ImageStore, SemiDataset, Source, Split
+from fullmatch.data.stores import evenly
 from fullmatch.errors import UserError
 from fullmatch.familiarity import BATCH, seen
 from fullmatch.given import hash_of_test
@@ -56,9 +57,7 @@ def of_the_unlabeled(run: Run, source: Source | None) -> Pictures | None:
     positions = free.nonzero().flatten()
     if not len(positions):
         return None
-    count = min(len(positions), LOOKED_AT)
-    index = torch.linspace(0, len(positions) - 1, count, dtype=torch.float64).round().long()
-    positions = positions[index]
+    positions = positions[evenly(len(positions), LOOKED_AT)]
     probs = said_of(trained, source.images, positions)
     found = Predictions(probs.numpy(), source.labels[positions].numpy())
     return pictures(run, source.images, positions, found)

@@ -16,6 +16,7 @@ import fullmatch
 from fullmatch.calibration import calibrated
 from fullmatch.classifier import Classifier
 from fullmatch.data import pictures
+from fullmatch.data.stores import evenly
 from fullmatch.errors import UserError
 from fullmatch.prediction import picture_paths
 from fullmatch.trained import TrainedRun
@@ -131,8 +132,7 @@ def own(run: TrainedRun) -> Tensor:
         raise UserError(
             f"{error}; or name pictures to check the export with: --check-with"
         ) from None
-    count = min(COMPARED, len(store))
-    return store.read(torch.linspace(0, len(store) - 1, count).round().long())
+    return store.read(evenly(len(store), COMPARED))
 
 
 def chosen(classifier: Classifier, places: Sequence[str]) -> Tensor:

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from fullmatch.classifier import Classifier
-from fullmatch.data.stores import ImageStore
+from fullmatch.data.stores import ImageStore, evenly
 from fullmatch.errors import UserError
 from fullmatch.tensors import write_tensors
 from fullmatch.trained import TrainedRun
@@ -37,9 +37,8 @@ class Familiarity:
         """From training pictures, spread evenly; None where they are too few to judge by."""
         if len(images) < LEAST:
             return None
-        count = min(len(images), KEPT)
-        index = torch.linspace(0, len(images) - 1, count, dtype=torch.float64).round().long()
-        parts = (images.read(index[at : at + BATCH]) for at in range(0, count, BATCH))
+        index = evenly(len(images), KEPT)
+        parts = (images.read(index[at : at + BATCH]) for at in range(0, len(index), BATCH))
         features = torch.cat([seen(classifier, part)[1].cpu() for part in parts])
         # Each picture is its own nearest, so its neighbours are counted from there.
         usual = distance(features, features, NEIGHBOUR + 1).double().quantile(SHARE).item()

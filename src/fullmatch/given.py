@@ -5,12 +5,11 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-import torch
-
 from fullmatch import data
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import FileStore, ImageStore, SemiDataset, Source, Split
 from fullmatch.data.looks import once
+from fullmatch.data.stores import evenly
 from fullmatch.errors import UserError, many
 
 SAMPLE = 1000  # pictures whose contents are compared when a run goes on
@@ -89,10 +88,14 @@ def hash_of(dataset: SemiDataset) -> str:
 def refuse_changed(dataset: SemiDataset, found: str, known: str, when: str) -> None:
     """Nothing goes on with other pictures than it began with; older runs know less of them."""
     if not found.startswith(known):
-        raise UserError(
-            f"the pictures or labels of {dataset.name} are not what they were when {when}; "
-            "put them back, or start a new run"
-        )
+        raise changed(dataset, when)
+
+
+def changed(dataset: SemiDataset, when: str) -> UserError:
+    return UserError(
+        f"the pictures or labels of {dataset.name} are not what they were when {when}; "
+        "put them back, or start a new run"
+    )
 
 
 def hash_of_test(source: Source) -> str | None:
@@ -109,7 +112,7 @@ def files_hash(images: ImageStore) -> str:
     try:
         sizes = [(os.path.basename(path), os.path.getsize(path)) for path in paths]
         found = hashlib.sha256(repr(sizes).encode())
-        for at in spread(len(paths)):
+        for at in evenly(len(paths), SAMPLE).tolist():
             found.update(Path(paths[at]).read_bytes())
     except OSError as error:
         raise UserError(
@@ -121,7 +124,7 @@ def files_hash(images: ImageStore) -> str:
 def pictures_hash(images: ImageStore) -> str:
     """Of up to `SAMPLE` evenly spread pictures: their pixels, or the sizes of files on disk."""
     found = hashlib.sha256()
-    index = torch.tensor(spread(len(images)), dtype=torch.int64)
+    index = evenly(len(images), SAMPLE)
     if isinstance(images, FileStore):  # these are many: decoding even some would take long
         # Not their folder, which may be written in many ways.
         found.update(repr([os.path.basename(path) for path in images.paths]).encode())
@@ -130,10 +133,3 @@ def pictures_hash(images: ImageStore) -> str:
         for start in range(0, len(index), 100):
             found.update(images.read(index[start : start + 100]).cpu().numpy().tobytes())
     return found.hexdigest()[:16]
-
-
-def spread(count: int) -> list[int]:
-    """Up to `SAMPLE` positions, evenly spread."""
-    index = torch.linspace(0, count - 1, min(count, SAMPLE), dtype=torch.float64).round().long()
-    positions: list[int] = index.tolist()
-    return positions

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fullmatch.core import Appearance
 from fullmatch.data.splits import Split
-from fullmatch.data.stores import ImageStore
+from fullmatch.data.stores import ImageStore, evenly
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,12 +65,11 @@ class SemiDataset(Source):
 
 def measured_appearance(images: ImageStore, *, flip: bool = True) -> Appearance:
     """Mean and deviation of up to 10,000 evenly spread images; crops reach an eighth beyond."""
-    count = min(len(images), 10_000)
-    index = torch.linspace(0, len(images) - 1, count, dtype=torch.float64).round().long()
+    index = evenly(len(images), 10_000)
     channels, height, width = images.shape
     # Counts of whole numbers: the same result on every machine, and little memory.
     counts = torch.zeros(channels, 256, dtype=torch.int64)
-    for start in range(0, count, 500):
+    for start in range(0, len(index), 500):
         part = images.read(index[start : start + 500]).cpu()
         for channel, values in enumerate(part.transpose(0, 1)):
             counts[channel] += torch.bincount(values.flatten(), minlength=256)

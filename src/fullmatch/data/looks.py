@@ -15,7 +15,7 @@ from PIL import Image, ImageOps
 from fullmatch.data import pictures
 from fullmatch.data.dataset import SemiDataset, Source
 from fullmatch.data.duplicates import miniature, perceptual_hash
-from fullmatch.data.stores import ImageStore
+from fullmatch.data.stores import ImageStore, evenly
 from fullmatch.data.strangers import look, strangers
 
 SIDE = 32  # of the copy that features are taken from
@@ -106,9 +106,8 @@ def foreign_share(dataset: SemiDataset) -> float:
 
 def _features_of_some(store: ImageStore, positions: torch.Tensor) -> NDArray[np.float32]:
     """Of at most `SAMPLED` pictures, spread evenly."""
-    count = min(len(positions), SAMPLED)
-    index = torch.linspace(0, len(positions) - 1, count, dtype=torch.float64).round().long()
-    parts = (store.read(part).cpu().numpy() for part in torch.split(positions[index], 100))
+    some = positions[evenly(len(positions), SAMPLED)]
+    parts = (store.read(part).cpu().numpy() for part in torch.split(some, 100))
     small = (pictures.fit(_image(one), (SIDE, SIDE), 3) for part in parts for one in part)
     return np.stack([look(pixels) for pixels in small])
 

@@ -141,3 +141,8 @@ class ArrowStore:
         rows = self.dataset[index.tolist()][self.column]
         pixels = [pictures.fit(image, (size[0], size[1]), channels) for image in rows]
         return torch.from_numpy(np.stack(pixels))
+
+
+def evenly(count: int, most: int) -> Tensor:
+    """Up to `most` of so many positions, evenly spread: some data are sorted by class."""
+    return torch.linspace(0, count - 1, min(count, most), dtype=torch.float64).round().long()

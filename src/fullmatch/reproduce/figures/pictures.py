@@ -66,15 +66,13 @@ def tsne(runs: Sequence[Shown]) -> "Figure":
 
 
 def tested(run: Shown) -> "tuple[Tensor, Tensor]":
-    """The first test images, as many of them as are quick enough on a CPU."""
-    import torch
+    """Some test images, as many of them as are quick enough on a CPU."""
+    from fullmatch.data.stores import evenly
 
     source = run.source()
     if source.test is None or source.test_labels is None:
         raise UserError(f"{source.name} has no test images; add a folder test/CLASS/*")
-    # Evenly spread: some data sets are sorted by class.
-    count = min(IMAGES, len(source.test))
-    index = torch.linspace(0, len(source.test) - 1, count).round().long()
+    index = evenly(len(source.test), IMAGES)
     return source.test.read(index), source.test_labels[index]
 
 
