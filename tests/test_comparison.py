@@ -123,6 +123,7 @@ def test_changed_pictures_are_not_compared(tmp_path: Path, changed: Any, begun: 
         stop_after(alone, 2)
     with pytest.raises(UserError, match=r"are not what they were when .*; put them back, or start"):
         baseline_of(folder, changed(own()))
+    assert (folder.path / FOLDER).exists() is begun  # what was refused leaves nothing behind
     again = baseline_of(folder, own())  # put back
     assert again is not None and again.state.step == 2 * begun
     finish(again)

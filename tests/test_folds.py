@@ -13,6 +13,7 @@ from fullmatch.config import ExperimentConfig
 from fullmatch.data import SemiDataset, TensorStore
 from fullmatch.data.looks import digests_of
 from fullmatch.folds import Estimate, estimate, held_out, part_of
+from fullmatch.given import hash_of
 from fullmatch.settings import resolve
 
 
@@ -102,7 +103,7 @@ def test_estimate(tmp_path: Path) -> None:
     json.dumps(found)
 
 
-def test_stopped_and_continued(tmp_path: Path) -> None:
+def test_stopped_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own, config = dataset(12, classes=2), settings()
     whole = estimate(config, own, tmp_path / "whole")
     for progress in Estimate(config, own, tmp_path / "cut").records():
@@ -111,6 +112,10 @@ def test_stopped_and_continued(tmp_path: Path) -> None:
     rest = Estimate(config, own, tmp_path / "cut")
     steps = [(progress.part, progress.alone) for progress in rest.records()]
     assert steps[0] == (3, False) and rest.result == whole
+    with monkeypatch.context() as earlier:  # whose hash knew less
+        earlier.setattr(folds, "hash_of", lambda data: hash_of(data)[:32])
+        estimate(config, own, tmp_path / "older")
+    assert list(Estimate(config, own, tmp_path / "older").records()) == []
     changed = Estimate(settings("optimizer.rate=0.01"), own, tmp_path / "cut")
     assert next(iter(changed.records())).part == 0
 

@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
+from fullmatch import given
 from fullmatch.card import card
 from fullmatch.commands.report import written
 from fullmatch.comparison import baseline_of, compare
@@ -142,3 +143,39 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
         learned_by(folder)
     folder.learned.unlink()  # as of an older version
     assert learned_by(folder) == {}
+
+
+def test_one_changed_picture_of_many_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hash of a data set looks at some pictures only."""
+    monkeypatch.setattr(given, "SAMPLE", 10)
+    source = own(training=20)
+    stop_after(begun(tmp_path / "run", source), 2)
+    pixels = source.images.read(torch.arange(140))
+    pixels[131] = 255 - pixels[131]
+    assert given.pictures_hash(TensorStore(pixels)) == given.pictures_hash(source.images)
+    folder = RunFolder(tmp_path / "run")
+    with pytest.raises(UserError, match="are not what they were when the checkpoint of step 2"):
+        resume(folder, replace(source, images=TensorStore(pixels)))
+    finish(resume(folder, source))
+
+
+def test_runs_that_kept_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of earlier versions: what is not known is said, and found out where it can be."""
+    source = own(training=20)
+    names = ("data.name=pictures", "model.name=wrn-10-1")
+    stop_after(begun(tmp_path / "run", source, *names), 2)
+    folder = RunFolder(tmp_path / "run")
+    folder.learned.unlink()
+    finish(resume(folder, source))
+    assert seen_of(folder, source) == (140, 0)
+    folder.learned.unlink()
+    words = "has learned from was not kept; see to it yourself that none is in the test"
+    monkeypatch.setattr("fullmatch.evaluate.load_source", lambda config: source)
+    monkeypatch.setattr("fullmatch.evaluate.refuse_gone", lambda *_: None)
+    assert evaluated(folder)["images"] == 50 and words in capsys.readouterr().out
+    second = begun(tmp_path / "second", source, *names, f"model.start={folder.path}")
+    assert sum(words in note for note in second.notes) == 1

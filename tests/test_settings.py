@@ -119,3 +119,12 @@ def test_config_file_says_all(tmp_path: Path) -> None:
         name: getattr(Full(), name) for name in Full.__dataclass_fields__
     }
     tomli_w.dumps(table)
+
+
+def test_a_wrong_setting_of_a_run_is_said_with_its_file(tmp_path: Path) -> None:
+    folder = begin(config(), tmp_path / "run").folder
+    text = folder.config.read_text(encoding="utf-8").replace("cosine = 0.4375", "cosine = 0.75")
+    folder.config.write_text(text, encoding="utf-8")
+    words = f"in {folder.config}: optimizer.cosine is 0.75, expected 0 to 0.5"
+    with pytest.raises(UserError, match=words):
+        config_of(folder)

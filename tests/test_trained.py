@@ -53,3 +53,7 @@ def test_pictures_that_are_gone(tmp_path: Path) -> None:
         _ = TrainedRun(run).source
     with pytest.raises(UserError, match=f"^gone, which {begun.path} was trained on, is gone"):
         resume(begun.path)
+    text = (run / "config.toml").read_text().replace("baseline = false", "baseline = true")
+    (run / "config.toml").write_text(text)
+    with pytest.raises(UserError, match=f"^gone, which {run} was trained on, is gone"):
+        resume(run)  # the labels alone are still to be learned from

@@ -63,3 +63,11 @@ def test_what_is_no_file_is_written_to_as_it_is(tmp_path: Path) -> None:
 def test_names_of_files_may_be_any_bytes(tmp_path: Path) -> None:
     write(tmp_path / "names.txt", os.fsdecode(b"caf\xe9.png"))
     assert (tmp_path / "names.txt").read_bytes() == b"caf\xe9.png"
+
+
+def test_a_private_file_stays_private(tmp_path: Path) -> None:
+    path = tmp_path / ("é" * 120)  # near the longest name there may be
+    write(path, "first")
+    path.chmod(0o600)
+    write(path, "second")
+    assert path.read_text() == "second" and path.stat().st_mode & 0o777 == 0o600

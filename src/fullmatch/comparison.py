@@ -29,12 +29,15 @@ def baseline_of(folder: RunFolder, source: Source | None = None) -> experiment.R
     path = folder.path / FOLDER
     if (path / "result.json").exists():
         return None
-    if (path / "config.toml").exists():
-        run = experiment.resume(RunFolder(path), source)
-    else:
-        run = experiment.start(alone(folder), RunFolder(path), source)
     known = folder.read_result().get("data_hash", "")
-    refuse_changed(run.dataset, run.data_hash, known, f"{folder.path} was trained")
+
+    def accept(run: experiment.Run) -> None:
+        refuse_changed(run.dataset, run.data_hash, known, f"{folder.path} was trained")
+
+    if not (path / "config.toml").exists():
+        return experiment.start(alone(folder), RunFolder(path), source, accept)
+    run = experiment.resume(RunFolder(path), source)
+    accept(run)
     return run
 
 

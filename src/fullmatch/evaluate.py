@@ -11,7 +11,7 @@ from fullmatch.classifier import Classifier
 from fullmatch.display import say
 from fullmatch.errors import UserError
 from fullmatch.given import load_source
-from fullmatch.learned import learned_by, seen
+from fullmatch.learned import learned_by, seen, unknown
 from fullmatch.results import wilson
 from fullmatch.runfolder import RunFolder
 from fullmatch.settings import config_of
@@ -28,8 +28,9 @@ def evaluated(folder: RunFolder, data: str | None = None) -> dict[str, Any]:
         folder.read_result()  # says how to finish a run that was stopped
     classifier = Classifier.load(folder.model)
     config = config_of(folder)
+    trained_on = config.data.name
     if data is None:
-        refuse_gone(config.data.name, folder.path)
+        refuse_gone(trained_on, folder.path)
     else:
         config = dataclasses.replace(config, data=dataclasses.replace(config.data, name=data))
     source = load_source(config)
@@ -45,6 +46,8 @@ def evaluated(folder: RunFolder, data: str | None = None) -> dict[str, Any]:
             f"{source.name} has images of {source.test.shape}, the model was trained on "
             f"{classifier.image}; choose the size with --set data.size when training"
         )
+    if doubt := unknown(folder, trained_on):
+        say(doubt)
     new = ~seen(learned_by(folder), source.test)
     if not new.any():
         raise UserError(

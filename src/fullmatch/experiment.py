@@ -1,7 +1,7 @@
 """A run in its folder: started, logged, saved, resumed, finished."""
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import cached_property
 from typing import Any
@@ -11,21 +11,19 @@ import torch
 from torch import Tensor
 
 import fullmatch
-from fullmatch.algorithms import algorithm as spec_of
 from fullmatch.algorithms import name_of
 from fullmatch.assembly import Assembly, device_name
 from fullmatch.config import (
     ExperimentConfig,
     config_table,
-    experiment_config,
     fingerprint,
-    read_toml,
 )
 from fullmatch.data import SemiDataset, Source, Split
 from fullmatch.data.looks import foreign_share
 from fullmatch.data.preparation import prepared
 from fullmatch.errors import UserError
 from fullmatch.given import (
+    changed,
     hash_of,
     hash_of_test,
     load_source,
@@ -33,9 +31,10 @@ from fullmatch.given import (
     said_in_full,
     split_of,
 )
-from fullmatch.learned import learned_by, learned_from, seen_in_test
+from fullmatch.learned import all_learned, doubts, learned_by, learned_from, seen_in_test
 from fullmatch.results import summary
 from fullmatch.runfolder import RunFolder
+from fullmatch.settings import config_of
 from fullmatch.tensors import write_tensors
 from fullmatch.training import checkpoint
 from fullmatch.training.evaluation import scores
@@ -60,18 +59,19 @@ class Run(Assembly):
         self.data_hash = hash_of(dataset)
         self.facts: dict[str, Any] = {}  # of the checkpoint this run continues
         self.recovery: list[str] = []  # how it was continued; no part of the result
-        self.learned = learned_by(folder) if started is not None else learned_from(self)
+        known = learned_by(folder) if started is not None else {}
+        self.learned = known or learned_from(self)
         self.seen = seen_in_test(self.learned, dataset)
-        self.notes += [finding.words for finding in self.seen]
+        self.notes += [*(finding.words for finding in self.seen), *doubts(self)]
 
     def records(self) -> Iterator[Record]:
         """Train to the end, logging every record and saving in between."""
         training = self.config.training
         with self.folder.locked():
+            if self.learned and not self.folder.learned.exists():
+                with self.folder.writing():
+                    write_tensors(self.folder.learned, self.learned)
             if not self.facts:
-                if self.learned:
-                    with self.folder.writing():
-                        write_tensors(self.folder.learned, self.learned)
                 self.save()  # so that a run killed at once can be resumed too
             for record in self.trainer.run(until=training.steps):
                 if record.metrics:
@@ -127,6 +127,8 @@ class Run(Assembly):
                 "--out NEW"
             )
         refuse_changed(self.dataset, self.data_hash, facts["data"], f"{at} was saved")
+        if not all_learned(self, self.learned):  # the hash knows only some of many pictures
+            raise changed(self.dataset, f"{at} was saved")
         try:
             self.state.load_state_dict(tensors, step=facts["step"], metrics=facts["metrics"])
         except ValueError as error:
@@ -143,17 +145,19 @@ class Run(Assembly):
     @cached_property
     def watch(self) -> Watch:
         """Who knows what is usual for these pictures, and so what is not."""
-        counts = self.dataset.label_counts
+        counts, optimizer = self.dataset.label_counts, self.config.optimizer
         unlabeled = len(self.dataset.unlabeled) > sum(counts)  # which are among them
         own = not self.dataset.benchmark and bool(self.state.algorithm.views.unlabeled)
-        return Watch(
+        watch = Watch(
             self.dataset.num_classes,
             steps=self.config.training.steps,
             largest_prior=max(counts) / sum(counts),
             foreign=foreign_share(self.dataset) if own and unlabeled else 0.0,
             unlabeled=unlabeled,
-            knobs=Knobs.of(self.config.algorithm, self.config.optimizer.rate),
+            knobs=Knobs.of(self.config.algorithm, optimizer.rate, optimizer.clip),
         )
+        watch.untold(self.seen)  # notes tell it at once
+        return watch
 
     def table(self) -> dict[str, Any]:
         return config_table(self.config, name_of)
@@ -198,13 +202,22 @@ class Run(Assembly):
         self.folder.write_result(self.result)
 
 
-def start(config: ExperimentConfig, folder: RunFolder, source: Source | None = None) -> Run:
-    """A new run; its folder is made last, so that a wrong setting leaves nothing behind."""
+def start(
+    config: ExperimentConfig,
+    folder: RunFolder,
+    source: Source | None = None,
+    accept: Callable[[Run], None] = lambda run: None,
+) -> Run:
+    """A new run; its folder is made last, so that a wrong setting leaves nothing behind.
+
+    `accept` may refuse what the run is made of before that.
+    """
     source = load_source(config) if source is None else source
     split = split_of(config, source)
     config = said_in_full(config, split)
     dataset = prepared(SemiDataset.of(source, split), flip=config.data.flip)
     run = Run(folder, config, dataset, split)
+    accept(run)
     run.folder = folder = folder.make()
     with folder.writing():
         if split is not None:
@@ -215,7 +228,7 @@ def start(config: ExperimentConfig, folder: RunFolder, source: Source | None = N
 
 def resume(folder: RunFolder, source: Source | None = None) -> Run:
     """A run continued from its newest whole checkpoint; says which, and what it passed over."""
-    config = experiment_config(read_toml(folder.config), spec_of)
+    config = config_of(folder)
     with folder.locked():
         state, damaged = newest(folder)
         if state is not None:

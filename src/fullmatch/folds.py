@@ -77,8 +77,12 @@ class Estimate:
         config = replace(self.config, algorithm=Supervised()) if alone else self.config
         dataset = part_of(self.dataset, held, self.digests)
         path = self.folder / f"{part}-{'labels-only' if alone else 'all'}.safetensors"
-        mark = fingerprint({"config": config_table(config, name_of), "data": hash_of(dataset)})
-        probs = saved(path, mark)
+        data = hash_of(dataset)
+        mark, older = (
+            fingerprint({"config": config_table(config, name_of), "data": kept})
+            for kept in (data, data[:32])  # earlier versions hashed less
+        )
+        probs = saved(path, {mark, older})
         if probs is None:
             model = Assembly(config, dataset)
             for record in model.trainer.run(until=config.training.steps):
@@ -213,11 +217,11 @@ def save(path: Path, tensors: dict[str, Tensor], mark: str = "") -> None:
     write_tensors(path, tensors, mark=mark)
 
 
-def saved(path: Path, mark: str) -> Tensor | None:
+def saved(path: Path, marks: set[str]) -> Tensor | None:
     """The probabilities of a part that was finished earlier with the same settings and data."""
     try:
         with safe_open(path, framework="pt") as file:
             kept: Tensor = file.get_tensor("probabilities")
-            return kept if file.metadata().get("mark") == mark else None
+            return kept if file.metadata().get("mark") in marks else None
     except (OSError, SafetensorError):
         return None

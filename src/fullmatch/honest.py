@@ -57,7 +57,7 @@ def honest(folder: RunFolder, source: Source | None = None) -> dict[str, Any] | 
     if estimate.parts:
         held = load_file(folder.path / FOLDER / "held-out.safetensors")
         result |= calibration(held["probabilities"], held["labels"]).as_result()
-        knobs = Knobs.of(config.algorithm, config.optimizer.rate)
+        knobs = Knobs.of(config.algorithm, config.optimizer.rate, config.optimizer.clip)
         too_sure = overconfident(folder.records(), estimate.result["accuracy"], knobs)
         if too_sure and any_unlabeled(result):
             say(too_sure.sentence())

@@ -10,10 +10,11 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from fullmatch.assembly import Assembly
-from fullmatch.data import FileStore, ImageStore, SemiDataset
+from fullmatch.data import DATASETS, FileStore, ImageStore, SemiDataset
 from fullmatch.data.looks import digests_of
 from fullmatch.errors import UserError
 from fullmatch.runfolder import RunFolder
+from fullmatch.settings import config_of
 from fullmatch.training.health import Finding
 
 SEEN = "test seen before"  # the kind of finding
@@ -25,15 +26,26 @@ def learned_from(run: Assembly) -> Learned:
 
     Benchmarks are known by their names, and keep no digests.
     """
-    dataset, start = run.dataset, run.config.model.start
+    start = run.config.model.start
     found = dict(learned_by(RunFolder(Path(start)))) if start else {}
-    if not dataset.benchmark:
-        name = "x".join(map(str, dataset.images.shape))
-        practised = run.state.algorithm.views.unlabeled
-        used = torch.cat([dataset.labeled, dataset.unlabeled]) if practised else dataset.labeled
-        own = keys_of(dataset.images)[used]
+    for name, own in own_of(run).items():
         found[name] = torch.unique(torch.cat([found[name], own]) if name in found else own)
     return found
+
+
+def own_of(run: Assembly) -> Learned:
+    """The pictures that a run itself looks at."""
+    dataset, practised = run.dataset, run.state.algorithm.views.unlabeled
+    if dataset.benchmark:
+        return {}
+    used = torch.cat([dataset.labeled, dataset.unlabeled]) if practised else dataset.labeled
+    return {"x".join(map(str, dataset.images.shape)): keys_of(dataset.images)[used]}
+
+
+def all_learned(run: Assembly, known: Learned) -> bool:
+    """Whether every picture of a run is among those that it began with."""
+    parts = own_of(run).items()
+    return all(name in known and bool(torch.isin(own, known[name]).all()) for name, own in parts)
 
 
 def learned_by(folder: RunFolder) -> Learned:
@@ -47,6 +59,25 @@ def learned_by(folder: RunFolder) -> Learned:
             f"cannot read {folder.learned}: {error}; bring a whole one, or delete it and check "
             "yourself that no test picture was learned from"
         ) from None
+
+
+def doubts(run: Assembly) -> list[str]:
+    """What cannot be said about the test of a run that starts from another."""
+    earlier = RunFolder(Path(run.config.model.start or ""))
+    if not run.config.model.start or run.dataset.test is None or not earlier.config.is_file():
+        return []
+    doubt = unknown(earlier, config_of(earlier).data.name)
+    return [doubt] if doubt else []
+
+
+def unknown(folder: RunFolder, data: str) -> str:
+    """A sentence where a run on such data kept no digests, as earlier versions did not; else ''."""
+    if folder.learned.exists() or data in DATASETS:
+        return ""
+    return (
+        f"which pictures {folder.path} has learned from was not kept; see to it yourself that none "
+        "is in the test"
+    )
 
 
 def seen(learned: Learned, store: ImageStore) -> Tensor:

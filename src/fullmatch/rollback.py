@@ -11,6 +11,7 @@ from torch import Tensor, zeros_like
 from fullmatch.errors import UserError, many
 from fullmatch.experiment import Run
 from fullmatch.training import checkpoint
+from fullmatch.training.health import Knobs
 from fullmatch.training.trainer import Record
 
 TRIES = 3
@@ -72,11 +73,11 @@ def given_up(run: Run, times: int) -> str:
     """What happened, and what was not tried yet."""
     optimizer, records = run.config.optimizer, run.folder.records()
     rate = optimizer.rate / 3 ** (times + 1)
-    clip = optimizer.clip / 10 if 0 < optimizer.clip <= 1 else 1
+    clip = Knobs(clip=optimizer.clip).lower_clip()
     words = (
         f"the loss is no longer a number at step {records[-1]['step']}, though the run went back "
         f"{many(times, 'time')}, each time to a third of the rate: train again with "
-        f"--set optimizer.rate={rate:.4g} or --set optimizer.clip={clip:.4g}"
+        f"--set optimizer.rate={rate:.4g} or {clip}"
     )
     if len(records) > 1:
         return words

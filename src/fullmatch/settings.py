@@ -17,6 +17,7 @@ from fullmatch.config import (
     overrides,
     read_toml,
 )
+from fullmatch.errors import UserError
 from fullmatch.runfolder import RunFolder
 
 
@@ -97,7 +98,11 @@ def without_method(table: Table, old: str, new: str) -> Table:
 
 
 def config_of(folder: RunFolder) -> ExperimentConfig:
-    return experiment_config(read_toml(folder.config), spec_of)
+    table = read_toml(folder.config)
+    try:
+        return experiment_config(table, spec_of)
+    except UserError as error:  # of another version, or of another hand
+        raise UserError(f"in {folder.config}: {error}") from None
 
 
 def display_name(spec: Any) -> str:

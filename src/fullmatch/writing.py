@@ -15,9 +15,11 @@ def aside(path: Path) -> Iterator[Path]:
         yield path
         return
     target = Path(os.path.realpath(path))  # where a link leads to, so that it stays one
-    place = target.with_name(f".{target.name}.{os.getpid()}")
+    place = target.with_name(f".{target.name[:40]}.{os.getpid()}")  # a name has its limits
     try:
         yield place
+        if target.exists():
+            place.chmod(target.stat().st_mode)  # a private file stays one
         place.replace(target)
     finally:
         with suppress(OSError):  # on a read-only disk even this fails, and the cause is known

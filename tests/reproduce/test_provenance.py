@@ -57,7 +57,7 @@ def test_code_that_trains_counts_and_code_that_shows_does_not(tmp_path: Path) ->
 def test_all_that_a_run_is_made_of_counts() -> None:
     names = "|".join(name.removesuffix(".py") for name in provenance.DECISIVE)
     # Words, files and settings: the last count by themselves, not by the code that reads them.
-    others = "config|distributed|errors|learned|runfolder|tensors"
+    others = "config|distributed|errors|learned|runfolder|settings|tensors"
     for module in ("assembly", "experiment"):
         text = (provenance.SOURCE / f"{module}.py").read_text(encoding="utf-8")
         for name in re.findall(r"^from fullmatch(?:\.| import )(\w+)", text, re.MULTILINE):

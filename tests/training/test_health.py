@@ -1,5 +1,6 @@
 """Trouble is said with its remedy; a healthy run hears nothing."""
 
+import math
 import operator
 import re
 from dataclasses import replace
@@ -61,6 +62,9 @@ def test_trouble_is_found(metrics: dict[str, Any], kind: str) -> None:
 def test_what_only_the_caller_knows() -> None:
     assert kinds(assess(log(), 10, steps=STEPS, accuracy=0.3)) == ["over-confidence"]
     assert kinds(assess(log(), 10, steps=STEPS, foreign=0.5)) == ["foreign pictures"]
+    for clip, lower in ((0.0, "1"), (3.0, "1"), (0.5, "0.05")):
+        (found,) = assess(log(loss=math.nan), 10, steps=STEPS, knobs=Knobs(clip=clip))
+        assert found.knob.endswith(f"or --set optimizer.clip={lower}")
     assert assess(log(), 10, steps=STEPS, accuracy=0.8, foreign=0.01) == []
 
 

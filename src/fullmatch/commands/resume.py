@@ -21,13 +21,14 @@ def resume(run: Path) -> None:
     baseline = config.baseline
     finished = folder.result.exists()
     unmeasured = finished and pending(folder.read_result())
-    if not finished or unmeasured:
+    alone = not baseline or RunFolder(folder.path / FOLDER).result.exists()
+    if not finished or unmeasured or not alone:
         refuse_gone(config.data.name, run)
     if not finished:
         follow(resumed(folder))
     elif unmeasured:
         print(f"The model of {run} is finished; how good it is, is still to be found out.")
-    elif not baseline or RunFolder(folder.path / FOLDER).result.exists():
+    elif alone:
         print(f"{run} is finished already.")
     if baseline:
         follow_baseline(folder)

@@ -31,6 +31,7 @@ class Knobs:
     """What can be turned in a run, and how it stands now; None where there is nothing to turn."""
 
     rate: float = 0.03
+    clip: float = 0.0  # largest norm of the gradient; 0: no limit
     threshold: float | None = 0.95  # that a prediction must reach to be used
     coefficient: float | None = 1.0  # weight of the unlabeled loss
     by_class: bool = False  # each class has a threshold of its own already
@@ -38,13 +39,14 @@ class Knobs:
     selects: bool = True  # False: this run uses no unlabeled picture, and is meant to
 
     @classmethod
-    def of(cls, spec: object, rate: float) -> Self:
+    def of(cls, spec: object, rate: float, clip: float = 0.0) -> Self:
         """Read off the fields of a spec; `thresholds` and `selects` are there where they differ."""
         fields = dataclasses.fields(spec) if dataclasses.is_dataclass(spec) else ()
         found = {field.name: getattr(spec, field.name) for field in fields}
         thresholds = getattr(spec, "thresholds", "given")
         return cls(
             rate,
+            clip,
             # Where thresholds are found, a setting only bounds them.
             found.get("threshold") if thresholds != "found" else None,
             found.get("coefficient"),
@@ -55,6 +57,9 @@ class Knobs:
 
     def lower_rate(self) -> str:
         return f"--set optimizer.rate={self.rate / 3:.2g}"
+
+    def lower_clip(self) -> str:
+        return f"--set optimizer.clip={self.clip / 10 if 0 < self.clip <= 1 else 1:.4g}"
 
     def lower_threshold(self) -> list[str]:
         """0.8 for 0.95."""
@@ -114,7 +119,7 @@ def not_a_number(records: Records, knobs: Knobs) -> Finding | None:
     return Finding(
         "not a number",
         f"the loss is no longer a number at step {records[-1]['step']}: a step was too long",
-        f"a lower rate, such as {knobs.lower_rate()}, or --set optimizer.clip=1",
+        f"a lower rate, such as {knobs.lower_rate()}, or {knobs.lower_clip()}",
     )
 
 
