@@ -1,10 +1,12 @@
 """From a config to everything a step needs: where data, algorithm and training meet."""
 
+import platform
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+import fullmatch
 from fullmatch import data, distributed
 from fullmatch.augment.views import Augmenter
 from fullmatch.classifier import Classifier
@@ -196,3 +198,11 @@ def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"CPU ({many(torch.get_num_threads(), 'thread')})"
+
+
+def versions() -> dict[str, str]:
+    return {
+        "fullmatch": fullmatch.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }

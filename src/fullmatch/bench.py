@@ -12,11 +12,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from fullmatch.assembly import Assembly, device_name
+from fullmatch.assembly import Assembly, device_name, versions
 from fullmatch.config import ExperimentConfig
 from fullmatch.core import Appearance
 from fullmatch.data import DATASETS, SemiDataset, Source, TensorStore, draw
-from fullmatch.experiment import versions
 from fullmatch.given import load_source, split_of
 from fullmatch.settings import display_name
 from fullmatch.training.step import autocast

@@ -1,6 +1,5 @@
 """A run in its folder: started, logged, saved, resumed, finished."""
 
-import platform
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import cached_property
@@ -10,14 +9,9 @@ import tomli_w
 import torch
 from torch import Tensor
 
-import fullmatch
 from fullmatch.algorithms import name_of
-from fullmatch.assembly import Assembly, device_name
-from fullmatch.config import (
-    ExperimentConfig,
-    config_table,
-    fingerprint,
-)
+from fullmatch.assembly import Assembly, device_name, versions
+from fullmatch.config import ExperimentConfig, config_table, fingerprint
 from fullmatch.data import SemiDataset, Source, Split
 from fullmatch.data.looks import foreign_share
 from fullmatch.data.preparation import prepared
@@ -230,7 +224,12 @@ def resume(folder: RunFolder, source: Source | None = None) -> Run:
     """A run continued from its newest whole checkpoint; says which, and what it passed over."""
     config = config_of(folder)
     with folder.locked():
-        state, damaged = newest(folder)
+        state, damaged = checkpoint.newest(folder.checkpoints)
+        if state is None and (damaged or folder.metrics_size()):
+            raise UserError(
+                f"{folder.path} has no whole checkpoint ({'; '.join(damaged) or 'all are gone'}); "
+                f"start again with: fullmatch train --config {folder.config} --out NEW"
+            )
         if state is not None:
             torch.set_num_threads(state[1]["threads"])
         source = load_source(config) if source is None else source
@@ -245,27 +244,3 @@ def resume(folder: RunFolder, source: Source | None = None) -> Run:
         else:
             run.restore(*state)
     return run
-
-
-def newest(folder: RunFolder) -> tuple[tuple[dict[str, Tensor], dict[str, Any]] | None, list[str]]:
-    """The newest whole checkpoint, None if none ever was; and what is wrong with newer ones."""
-    damaged: list[str] = []
-    for place in checkpoint.newest_first(folder.checkpoints):
-        try:
-            return checkpoint.load(place), damaged
-        except checkpoint.Damaged as error:
-            damaged.append(f"{place.name} is damaged ({error}): going back to the one before")
-    if damaged or folder.metrics_size():
-        raise UserError(
-            f"{folder.path} has no whole checkpoint ({'; '.join(damaged) or 'all are gone'}); "
-            f"start again with: fullmatch train --config {folder.config} --out NEW"
-        )
-    return None, damaged
-
-
-def versions() -> dict[str, str]:
-    return {
-        "fullmatch": fullmatch.__version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-    }

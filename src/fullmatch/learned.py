@@ -63,8 +63,11 @@ def learned_by(folder: RunFolder) -> Learned:
 
 def doubts(run: Assembly) -> list[str]:
     """What cannot be said about the test of a run that starts from another."""
-    earlier = RunFolder(Path(run.config.model.start or ""))
-    if not run.config.model.start or run.dataset.test is None or not earlier.config.is_file():
+    start = run.config.model.start
+    if start is None or run.dataset.test is None:
+        return []
+    earlier = RunFolder(Path(start))
+    if not earlier.config.is_file():  # gone since this run took over what it had kept
         return []
     doubt = unknown(earlier, config_of(earlier).data.name)
     return [doubt] if doubt else []

@@ -75,6 +75,17 @@ def digest(tensors: Path, facts: dict[str, Any]) -> str:
     return found.hexdigest()
 
 
+def newest(folder: Path) -> tuple[tuple[dict[str, Tensor], dict[str, Any]] | None, list[str]]:
+    """The newest whole checkpoint, None if there is none; and what is wrong with newer ones."""
+    damaged: list[str] = []
+    for place in newest_first(folder):
+        try:
+            return load(place), damaged
+        except Damaged as error:
+            damaged.append(f"{place.name} is damaged ({error}): going back to the one before")
+    return None, damaged
+
+
 def newest_first(folder: Path) -> Iterator[Path]:
     yield from reversed(whole(folder))
 
