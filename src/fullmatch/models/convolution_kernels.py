@@ -103,32 +103,35 @@ def convolve(  # type: ignore[no-untyped-def]
     bottom = load_matrix(matrices, 2, 4 * INPUTS, 2 * OUTPUTS)
     above = tl.zeros((PAIRS, 2 * OUTPUTS), tl.float32)
     level = tl.zeros((PAIRS, 2 * OUTPUTS), tl.float32)
-    first_sum = tl.zeros((PAIRS, 2 * OUTPUTS), tl.float32)
-    second_sum = tl.zeros((PAIRS, 2 * OUTPUTS), tl.float32)
+    first_sum = tl.zeros((PAIRS // 16, 8, 2 * OUTPUTS), tl.float32)
+    second_sum = tl.zeros((PAIRS // 16, 8, 2 * OUTPUTS), tl.float32)
     # The first output row needs the two input rows before its last.
-    for step in range(tl.maximum(begin - 2, begin // (HEIGHT + 1) * (HEIGHT + 1)), end):
+    earliest = tl.maximum(begin - 2, begin // (HEIGHT + 1) * (HEIGHT + 1))
+    if ADDS:
+        at, ours = place_above(earliest, begin, end, count, HEIGHT, WIDTH, OUTPUTS, PAIRS, FULL)
+        ready = tl.load(other + at, mask=ours, other=0.0)
+    for step in range(earliest, end):
+        if ADDS:  # read a row ahead, because memory answers late
+            at, ours = place_above(step + 1, begin, end, count, HEIGHT, WIDTH, OUTPUTS, PAIRS, FULL)
+            following = tl.load(other + at, mask=ours, other=0.0)
         row = step % (HEIGHT + 1)
         first, image, column = place(step // (HEIGHT + 1), WIDTH, PAIRS)
         x = load_row(images, first, image, column - 1, row, count, HEIGHT, WIDTH, INPUTS, 4, FULL)
         level = tl.dot(x, middle, level)
         below = tl.dot(x, top, tl.zeros((PAIRS, 2 * OUTPUTS), tl.float32))
         above = tl.dot(x, bottom, above)  # the last, since it is waited for
-        along = tl.arange(0, 2 * OUTPUTS)[None, :]
-        scalar = tl.zeros((1, 1), tl.int32)
-        ours = (row + scalar >= 1) & (step + scalar >= begin)
-        if not FULL:
-            known = (first + image < count)[:, None]
-            ours = ours & known & (column[:, None] + along // OUTPUTS < WIDTH)
-        at = (image * (HEIGHT * WIDTH * OUTPUTS) + column * OUTPUTS)[:, None] + along
-        start = first.to(tl.int64) * (HEIGHT * WIDTH) + (row - 1) * WIDTH
         if ADDS:
-            above += tl.load(other + start * OUTPUTS + at, mask=ours, other=0.0).to(tl.float32)
+            above += ready.to(tl.float32)
+            ready = following
+        at, ours = place_above(step, begin, end, count, HEIGHT, WIDTH, OUTPUTS, PAIRS, FULL)
         kept = above.to(out.dtype.element_ty)
-        tl.store(out + start * OUTPUTS + at, kept, mask=ours)
+        tl.store(out + at, kept, mask=ours)
         if SUMS:
             value = tl.where(ours, kept.to(tl.float32), 0.0)
-            first_sum += value
-            second_sum += value * value
+            # Rows 8 apart are in one thread, which adds them and keeps half as many sums.
+            value = tl.reshape(value, (PAIRS // 16, 2, 8, 2 * OUTPUTS))
+            first_sum += tl.sum(value, axis=1)
+            second_sum += tl.sum(value * value, axis=1)
         above, level = level, below
     if SUMS:
         mine = sums + tl.program_id(0) * (2 * OUTPUTS) + tl.arange(0, OUTPUTS)
@@ -137,9 +140,29 @@ def convolve(  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def pixels_together(pairs, OUTPUTS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The sum of all pixels of all pairs, by channel."""
-    return tl.sum(tl.reshape(tl.sum(pairs, axis=0), (2, OUTPUTS)), axis=0)
+def place_above(  # type: ignore[no-untyped-def]
+    step, begin, end, count,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, OUTPUTS: tl.constexpr, PAIRS: tl.constexpr,
+    FULL: tl.constexpr,
+):  # fmt: skip
+    """Where the output row above a step's input row is, and which of it this program computes."""
+    row = step % (HEIGHT + 1)
+    first, image, column = place(step // (HEIGHT + 1), WIDTH, PAIRS)
+    along = tl.arange(0, 2 * OUTPUTS)[None, :]
+    scalar = tl.zeros((1, 1), tl.int32)  # a tensor: the interpreter's masks are of no scalars
+    ours = (row + scalar >= 1) & (step + scalar >= begin) & (step + scalar < end)
+    if not FULL:
+        known = (first + image < count)[:, None]
+        ours = ours & known & (column[:, None] + along // OUTPUTS < WIDTH)
+    at = (image * (HEIGHT * WIDTH * OUTPUTS) + column * OUTPUTS)[:, None] + along
+    start = first.to(tl.int64) * (HEIGHT * WIDTH) + (row - 1) * WIDTH
+    return start * OUTPUTS + at, ours
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def pixels_together(parts, OUTPUTS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The sum of all pixels, by channel."""
+    return tl.sum(tl.reshape(tl.sum(tl.sum(parts, axis=1), axis=0), (2, OUTPUTS)), axis=0)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
