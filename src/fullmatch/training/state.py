@@ -119,6 +119,7 @@ class Totals:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
+        self.one = torch.ones(1, device=device)
         self.names: list[str] = []
         self.sums: Tensor | None = None  # (M, 2): numerators and denominators
 
@@ -137,11 +138,10 @@ class Totals:
                 f"the metric {odd[0]!r} is there in some steps and not in others; report the same "
                 "ones in every step, such as a core.ratio that counts nothing"
             )
-        one = torch.ones((), device=self.device)
-        values = [metrics[name].detach() for name in self.names]
-        self.sums += torch.stack(
-            [value if value.dim() else torch.stack([value.float(), one]) for value in values]
-        )
+        parts: list[Tensor] = []  # put together at once, since every copy is a kernel
+        for value in (metrics[name].float() for name in self.names):
+            parts += [value] if value.dim() else [value.view(1), self.one]
+        self.sums += torch.cat(parts).view(-1, 2)
 
     def read(self) -> dict[str, float]:
         """Means since the last reading; a ratio that never counted anything is left out."""

@@ -56,7 +56,12 @@ class Loss(nn.Module):
 
     def forward(self, batch: Batch, progress: Tensor) -> Objective:
         objective: Objective = self.algorithm(self.student, self.teacher, batch, progress)
-        return objective
+        # Detached in here, or compiled code would compute gradients of what is only reported.
+        metrics = {
+            name: value.detach() if isinstance(value, Tensor) else value
+            for name, value in objective.metrics.items()
+        }
+        return Objective(objective.loss, metrics)
 
 
 class TrainingStep:
