@@ -12,7 +12,8 @@ from fullmatch.models import convolution, gpu, normalization
 from fullmatch.models import normalization_kernels as kernels
 from fullmatch.models import normalization_operators as operators
 from fullmatch.models.convolution import Conv3x3
-from fullmatch.models.normalization import SLOPE, Norm, Seen, follow_all
+from fullmatch.models.normalization import SLOPE, Norm
+from fullmatch.models.passes import Pass
 
 CUDA = torch.cuda.is_available()
 BACKEND = "inductor" if CUDA else "aot_eager"  # which needs no C++ compiler
@@ -85,9 +86,9 @@ def followed(
     """With running statistics that have moved."""
 
     def whole(*given: object) -> tuple[Tensor, Tensor]:
-        seen: Seen = []
-        result = work(*given, seen)
-        follow_all(seen)
+        batch = Pass((), torch.empty(0))
+        result = work(*given, batch)
+        batch.end()
         return result
 
     return whole

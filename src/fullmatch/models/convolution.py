@@ -1,6 +1,7 @@
 """A 3x3 convolution that runs on kernels of our own where those are quicker than a library's."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeGuard
 
 import torch
 import torch.nn.functional as F
@@ -43,6 +44,10 @@ class Stem(nn.Conv2d):
         spare = (0, 0, 0, 0, 0, THIN[1] - self.in_channels)
         result: Tensor = convolution(F.pad(x, spare), F.pad(self.weight, spare))
         return result
+
+
+def left_to_library(layer: nn.Module) -> TypeGuard[nn.Conv2d]:
+    return isinstance(layer, nn.Conv2d) and not (isinstance(layer, Conv3x3) and layer.narrow)
 
 
 # The kernels need Triton, which not every machine has, so each operator imports them when it runs.
@@ -98,3 +103,33 @@ def gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor]:
 
 
 convolution.register_autograd(gradients, setup_context=keep)
+
+
+@operator("round_weights")
+def round_weights(weights: Sequence[Tensor]) -> list[Tensor]:
+    """To bfloat16, as autocast does one by one; so are their gradients widened again."""
+    return converted(weights, torch.bfloat16)
+
+
+@operator("widen_gradients")
+def widen_gradients(gradients: Sequence[Tensor]) -> list[Tensor]:
+    return converted(gradients, torch.float32)
+
+
+def converted(tensors: Sequence[Tensor], kind: torch.dtype) -> list[Tensor]:
+    out = [torch.empty_like(tensor, dtype=kind) for tensor in tensors]
+    torch._foreach_copy_(out, list(tensors))
+    return out
+
+
+@round_weights.register_fake
+def _(weights: Sequence[Tensor]) -> list[Tensor]:
+    return [torch.empty_like(weight, dtype=torch.bfloat16) for weight in weights]
+
+
+@widen_gradients.register_fake
+def _(gradients: Sequence[Tensor]) -> list[Tensor]:
+    return [torch.empty_like(gradient, dtype=torch.float32) for gradient in gradients]
+
+
+round_weights.register_autograd(lambda ctx, gradients: widen_gradients(gradients))

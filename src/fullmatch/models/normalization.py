@@ -10,12 +10,11 @@ from fullmatch.models.normalization_operators import (
     add_and_normalize,
     convolve_and_normalize,
     fits,
-    move_statistics,
     normalize,
 )
+from fullmatch.models.passes import Pass
 
 SLOPE = 0.1  # of every leaky ReLU
-Seen = list[tuple["Norm", Tensor]]  # what was found in a batch, which running statistics follow
 
 
 class Norm(nn.BatchNorm2d):
@@ -47,10 +46,10 @@ class Norm(nn.BatchNorm2d):
         shift = self.bias - batch_mean * scale
         return (x.float() * scale[:, None, None] + shift[:, None, None]).to(x.dtype)
 
-    def activated(self, x: Tensor, path: Tensor | None, seen: Seen) -> tuple[Tensor, Tensor]:
+    def activated(self, x: Tensor, path: Tensor | None, batch: Pass) -> tuple[Tensor, Tensor]:
         """x + path, and the leaky ReLU of its normalisation.
 
-        Where kernels compute it, what they have seen is left to `follow_all`.
+        Where kernels compute it, the running statistics follow at the end of the pass.
         """
         if not (self.training and kernels_for(x) and fits(x.shape[1], x.numel())):
             total = x if path is None else x + path
@@ -62,28 +61,19 @@ class Norm(nn.BatchNorm2d):
             total, active, found = add_and_normalize(
                 x, path, self.weight, self.bias, self.eps, SLOPE
             )
-        seen.append((self, found))
+        batch.found.append((self, found))
         return total, active
 
     def after(
-        self, conv: Conv3x3, inner: Tensor, x: Tensor | None, seen: Seen
+        self, conv: Conv3x3, inner: Tensor, x: Tensor | None, batch: Pass
     ) -> tuple[Tensor, Tensor]:
         """`activated` of x and a convolution of inner, which are added first."""
         count, _, height, width = inner.shape
         able = fits(conv.out_channels, count * conv.out_channels * height * width)
         if not (self.training and conv.narrow and kernels_for(inner) and able):
-            return self.activated(conv(inner), x, seen)
+            return self.activated(batch.convolved(conv, inner), x, batch)
         total, active, found = convolve_and_normalize(
             inner, conv.weight, x, self.weight, self.bias, self.eps, SLOPE
         )
-        seen.append((self, found))
+        batch.found.append((self, found))
         return total, active
-
-
-def follow_all(seen: Seen) -> None:
-    """Moves the running statistics of all layers at once, rather than by two kernels each."""
-    if seen:
-        layers, found = zip(*seen, strict=True)
-        means, variances = [n.running_mean for n in layers], [n.running_var for n in layers]
-        momenta = [layer.momentum for layer in layers]
-        move_statistics(means, variances, [one.detach() for one in found], momenta)

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from fullmatch.core import Network
 from fullmatch.models.convolution import Conv3x3, Stem
-from fullmatch.models.normalization import Norm, Seen, follow_all
+from fullmatch.models.normalization import Norm
+from fullmatch.models.passes import Pass
 
 
 class Left(NamedTuple):
@@ -36,18 +37,18 @@ class Block(nn.Module):
         changes = stride != 1 or inputs != outputs
         self.shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=bias) if changes else None
 
-    def forward(self, x: Tensor, left: Left | None, seen: Seen) -> tuple[Tensor, Left]:
-        x, active = summed(self.norm1, x, left, seen)
-        _, inner = self.norm2.after(self.conv1, active, None, seen)
+    def forward(self, x: Tensor, left: Left | None, batch: Pass) -> tuple[Tensor, Left]:
+        x, active = summed(self.norm1, x, left, batch)
+        _, inner = self.norm2.after(self.conv1, active, None, batch)
         if self.shortcut is not None:
-            x = self.shortcut(active if self.activate_shortcut else x)
+            x = batch.convolved(self.shortcut, active if self.activate_shortcut else x)
         return x, Left(self.conv2, inner)
 
 
-def summed(norm: Norm, x: Tensor, left: Left | None, seen: Seen) -> tuple[Tensor, Tensor]:
+def summed(norm: Norm, x: Tensor, left: Left | None, batch: Pass) -> tuple[Tensor, Tensor]:
     if left is None:
-        return norm.activated(x, None, seen)
-    return norm.after(left.conv, left.inner, x, seen)
+        return norm.activated(x, None, batch)
+    return norm.after(left.conv, left.inner, x, batch)
 
 
 class WideResNet(Network):
@@ -94,12 +95,12 @@ class WideResNet(Network):
         nn.init.zeros_(self.head.bias)
 
     def feature_map(self, images: Tensor) -> Tensor:
-        seen: Seen = []
         x, left = self.stem(images), None
+        batch = Pass(self.blocks.modules(), x)
         for block in self.blocks:
-            x, left = block(x, left, seen)
-        _, active = summed(self.norm, x, left, seen)
-        follow_all(seen)
+            x, left = block(x, left, batch)
+        _, active = summed(self.norm, x, left, batch)
+        batch.end()
         return active
 
     def classify(self, features: Tensor) -> Tensor:
