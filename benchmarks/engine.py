@@ -44,9 +44,8 @@ INTRODUCTION = (
     "Written by `python benchmarks/engine.py`. `fullmatch bench` on noise in the shape of",
     "CIFAR-10 (wrn-28-2) unless the case says otherwise, with every setting at its default;",
     "median of three times 100 steps. Images a step are labeled + unlabeled ones, before views",
-    "are made of them; the lines with 40 labeled ones were measured while the benchmark still",
-    "drew 40 labels, and the batch shrank to them. *Cost* is beside FixMatch of as many labeled",
-    "images, measured at the same commit. Stages are timed inside the recorded step.",
+    "are made of them. *Cost* is beside FixMatch of as many labeled images, measured at the same",
+    "commit. Stages are timed inside the recorded step.",
     "*Waited* is how long a step waited for pictures. Shares are of the rates that the same run",
     "measured for an 8192x8192 bf16 matrix product and for a copy of 2 GiB; the bytes of a step",
     "are counted as every operand and result of convolutions and batch norms, once. The case",
@@ -178,11 +177,11 @@ def received(pipe: Connection) -> Any:
         return "the process died"
 
 
-def known() -> dict[tuple[str, str, int], dict[str, Any]]:
-    """The newest line of every case, device and number of labeled images."""
+def known() -> dict[tuple[str, str], dict[str, Any]]:
+    """The newest line of every case and device."""
     lines = LEDGER.read_text(encoding="utf-8").splitlines() if LEDGER.exists() else []
     rows = [json.loads(line) for line in lines if line.strip()]
-    return {(row["case"], row["device"], row["labeled_images"]): row for row in rows}
+    return {(row["case"], row["device"]): row for row in rows}
 
 
 def page(rows: list[dict[str, Any]]) -> str:
@@ -254,7 +253,7 @@ def main(words: Sequence[str] | None = None) -> None:
     )
     wanted = options.only or list(everything)
     if not options.again:
-        done = {name for name, where, _ in known() if where == device}
+        done = {name for name, where in known() if where == device}
         wanted = [name for name in wanted if name not in done]
     RESULTS.mkdir(parents=True, exist_ok=True)
     for name, row in measured([(name, everything[name]) for name in wanted], options.processes):

@@ -100,6 +100,32 @@ def test_progress_outside_a_terminal_is_a_few_lines(
     assert lines[-1] == "fullmatch 100/100  0 s left  loss 1.500  used 25 %  k 3.0"
 
 
+@pytest.mark.parametrize("live", [False, True])
+def test_time_left_does_not_count_the_compiler(
+    live: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = begin(config("fullmatch", "training.steps=100"), tmp_path / "run")
+    run.eager = False
+    console = Console(force_terminal=live, width=100, highlight=False)
+    monkeypatch.setattr(display, "console", console)
+    with display.ProgressBar(run) as bar:
+        bar.show(Record(20, {"loss": 1.5}, seconds=40.0))
+        bar.show(Record(40, {"loss": 1.25}, seconds=42.0))
+        task = bar.progress.tasks[0]
+    assert task.completed == 40 and task.fields["words"] == "loss 1.250"
+    found = capsys.readouterr().out
+    if live:
+        assert task.start_time is not None and task.elapsed is not None and task.elapsed < 10
+    else:
+        assert found.splitlines() == [
+            "fullmatch 20/100  loss 1.500",
+            "fullmatch 40/100  6 s left  loss 1.250",
+        ]
+
+
 def test_progress_in_a_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,7 +112,7 @@ class Assembly:
         # The modules themselves, uncompiled, for whoever wants to look at a part of the step.
         self.augmentation = Augmentation(self.augment, algorithm.views)
         self.loss = Loss(self.state.student, self.state.teacher, algorithm)
-        eager = execution == "eager"
+        self.eager = eager = execution == "eager"
         if not eager:
             introduce_operators()
         self.step = TrainingStep(

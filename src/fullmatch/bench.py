@@ -166,7 +166,8 @@ def kernels(run: Assembly, steps: int = 5) -> list[dict[str, Any]]:
 
     cuda = run.device.type == "cuda"
     activity = ProfilerActivity.CUDA if cuda else ProfilerActivity.CPU
-    with profile(activities=[activity]) as profiler:
+    # All events kept, or it warns that it keeps one cycle alone, which is all there is.
+    with profile(activities=[activity], acc_events=True) as profiler:
         advance(run, steps)
     rows = []
     for event in profiler.key_averages():

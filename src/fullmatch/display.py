@@ -49,7 +49,8 @@ class ProgressBar:
             name, total=self.total, completed=run.state.step, words=""
         )
         self.name = name
-        self.before = (run.state.step, 0.0)  # steps and seconds at the last record
+        # Steps and seconds at the last record; none yet where the first waits for a compiler.
+        self.before = (run.state.step, 0.0) if run.eager else None
 
     def __enter__(self) -> Self:
         self.progress.start()
@@ -65,14 +66,22 @@ class ProgressBar:
         if not record.metrics:
             return
         words = self.words(record)
-        self.progress.update(self.task, completed=record.step, words=words)
+        if self.before is None:  # from here on the bar knows how quick a step is
+            self.progress.reset(self.task, completed=record.step, words=words)
+        else:
+            self.progress.update(self.task, completed=record.step, words=words)
         if not self.live and (record.step >= self.next_line or record.step == self.total):
-            # From the newest steps alone: the first ones may have waited for a compiler.
-            steps, seconds = record.step - self.before[0], record.seconds - self.before[1]
-            left = seconds / max(1, steps) * (self.total - record.step)
-            print(f"{self.name} {record.step}/{self.total}  {left:.0f} s left  {words}", flush=True)
+            parts = (f"{self.name} {record.step}/{self.total}", *self.left(record), words)
+            print("  ".join(parts), flush=True)
             self.next_line = record.step + self.line_every
         self.before = (record.step, record.seconds)
+
+    def left(self, record: "Record") -> list[str]:
+        """How long it will take, judged by the newest steps."""
+        if self.before is None:
+            return []
+        steps, seconds = record.step - self.before[0], record.seconds - self.before[1]
+        return [f"{seconds / max(1, steps) * (self.total - record.step):.0f} s left"]
 
     def words(self, record: "Record") -> str:
         found = record.metrics

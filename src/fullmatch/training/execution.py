@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -78,6 +79,8 @@ def compiled_loss(module: nn.Module) -> Callable[..., Any]:
     A step is bound by memory, not by arithmetic: what is quickly computed is computed again
     wherever it is read. In the augmentation, with its long chains, that would cost more.
     """
+    # A remark for PyTorch's developers, which nobody here can act on.
+    warnings.filterwarnings("ignore", message=r"\s*Online softmax is disabled on the fly")
     options: dict[str, Any] = {
         "fallback_random": True,
         "realize_reads_threshold": 16,
