@@ -166,7 +166,7 @@ def kernels(run: Assembly, steps: int = 5) -> list[dict[str, Any]]:
 
     cuda = run.device.type == "cuda"
     activity = ProfilerActivity.CUDA if cuda else ProfilerActivity.CPU
-    # All events kept, or it warns that it keeps one cycle alone, which is all there is.
+    # Without acc_events it warns that only one cycle is kept; there is only one.
     with profile(activities=[activity], acc_events=True) as profiler:
         advance(run, steps)
     rows = []

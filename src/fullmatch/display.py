@@ -66,22 +66,19 @@ class ProgressBar:
         if not record.metrics:
             return
         words = self.words(record)
-        if self.before is None:  # from here on the bar knows how quick a step is
-            self.progress.reset(self.task, completed=record.step, words=words)
-        else:
-            self.progress.update(self.task, completed=record.step, words=words)
+        self.progress.update(self.task, completed=record.step, words=words)
         if not self.live and (record.step >= self.next_line or record.step == self.total):
-            parts = (f"{self.name} {record.step}/{self.total}", *self.left(record), words)
-            print("  ".join(parts), flush=True)
+            parts = (f"{self.name} {record.step}/{self.total}", self.left(record), words)
+            print("  ".join(filter(None, parts)), flush=True)
             self.next_line = record.step + self.line_every
         self.before = (record.step, record.seconds)
 
-    def left(self, record: "Record") -> list[str]:
-        """How long it will take, judged by the newest steps."""
+    def left(self, record: "Record") -> str:
+        """How long it will take, judged by the newest steps; nothing before these are known."""
         if self.before is None:
-            return []
+            return ""
         steps, seconds = record.step - self.before[0], record.seconds - self.before[1]
-        return [f"{seconds / max(1, steps) * (self.total - record.step):.0f} s left"]
+        return f"{seconds / max(1, steps) * (self.total - record.step):.0f} s left"
 
     def words(self, record: "Record") -> str:
         found = record.metrics

@@ -1,10 +1,12 @@
 """What the layers of a network do at once, against each doing it by itself."""
 
+from copy import deepcopy
+
 import pytest
 import torch
 from torch import Tensor, nn
 
-from fullmatch.models import convolution, passes
+from fullmatch.models import WideResNet, convolution, normalization, passes
 from fullmatch.models.convolution import Conv3x3
 from fullmatch.models.passes import Pass
 
@@ -66,6 +68,47 @@ def test_weights_stay_as_they_are_where_no_kernels_run() -> None:
     for layer in network.layers:
         wanted = layer(wanted)
     assert torch.equal(network(images), wanted)
+
+
+def test_a_whole_network_by_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its outputs, its running statistics, and every weight of a library's rounded in use."""
+    torch.manual_seed(0)
+    cuda = torch.cuda.is_available()
+    kind = torch.bfloat16 if cuda else torch.float32
+    plain = WideResNet(4, depth=10, norm_momentum=0.1)
+    plain = plain.to("cuda" if cuda else "cpu", memory_format=torch.channels_last)
+    with torch.no_grad():
+        for weight in plain.parameters():
+            weight.copy_(weight.bfloat16())
+    ours = deepcopy(plain)
+    with torch.no_grad():
+        for layer in ours.blocks.modules():
+            if convolution.left_to_library(layer):
+                layer.weight *= 1 + 2**-10  # which rounding takes back, if it is asked to
+    images = torch.randn(4, 3, 8, 8, device=plain.head.weight.device).to(kind)
+    with torch.autocast(images.device.type, torch.bfloat16, enabled=cuda):
+        wanted = plain(images).logits
+        for module in (passes, normalization, convolution):
+            monkeypatch.setattr(module, "kernels_for", lambda x: True)
+        rounded: list[Tensor] = []
+
+        def counted(weights: list[Tensor]) -> list[Tensor]:
+            rounded.extend(weights)
+            return [weight.bfloat16().to(kind) for weight in weights]
+
+        monkeypatch.setattr(passes, "round_weights", counted)
+        found = ours(images).logits
+    pairs = {"logits": (found, wanted)}
+    for (name, one), other in zip(ours.named_buffers(), plain.buffers(), strict=True):
+        if one.is_floating_point():
+            pairs[name] = (one, other)
+    assert len(pairs) > 2 * 7
+    for name, (one, other) in pairs.items():
+        apart = (one - other).norm() / other.norm()
+        assert apart < (0.1 if cuda else 1e-4), (name, apart)
+    # All but the two that kernels take, per group a shortcut, and the stem's, which comes before.
+    convolutions = [m for m in ours.modules() if isinstance(m, nn.Conv2d)]
+    assert len(rounded) == len(convolutions) - 3 == 7
 
 
 def test_operators_are_well_defined() -> None:

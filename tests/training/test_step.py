@@ -93,6 +93,17 @@ def test_update_then_average_then_totals() -> None:
     assert one.state.totals.read()["progress"] == 0.25
 
 
+def test_metrics_are_reported_without_gradients() -> None:
+    one = step()
+    bias = one.state.student.head.bias
+    one.state.algorithm.forward = lambda *_: Objective(  # type: ignore[method-assign]
+        bias.sum(), {"mean": bias.mean(), "odd": 0.5}
+    )
+    objective = one.loss(one.augmentation(one.feed.batch()), one.state.progress)
+    assert objective.loss.requires_grad and not objective.metrics["mean"].requires_grad
+    assert objective.metrics["odd"] == 0.5  # which `reported` names
+
+
 @pytest.mark.parametrize("clip", [0.1, 1e9])
 def test_gradients_are_clipped_by_their_common_norm(clip: float) -> None:
     one = step(clip)

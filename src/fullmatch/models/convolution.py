@@ -107,7 +107,7 @@ convolution.register_autograd(gradients, setup_context=keep)
 
 @operator("round_weights")
 def round_weights(weights: Sequence[Tensor]) -> list[Tensor]:
-    """To bfloat16, as autocast does one by one; so are their gradients widened again."""
+    """To bfloat16, as autocast does one by one; the backward pass widens all gradients at once."""
     return converted(weights, torch.bfloat16)
 
 

@@ -17,7 +17,7 @@ class Pass:
         self.weights: dict[nn.Conv2d, Tensor] = {}
         if kernels_for(x):
             plain = [layer for layer in layers if left_to_library(layer)]
-            rounded = round_weights([layer.weight for layer in plain])
+            rounded = round_weights([layer.weight for layer in plain]) if plain else []
             self.weights = dict(zip(plain, rounded, strict=True))
 
     def convolved(self, conv: nn.Conv2d, x: Tensor) -> Tensor:

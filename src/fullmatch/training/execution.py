@@ -79,7 +79,7 @@ def compiled_loss(module: nn.Module) -> Callable[..., Any]:
     A step is bound by memory, not by arithmetic: what is quickly computed is computed again
     wherever it is read. In the augmentation, with its long chains, that would cost more.
     """
-    # A remark for PyTorch's developers, which nobody here can act on.
+    # A remark for PyTorch's developers (torch 2.11 makes it), which nobody here can act on.
     warnings.filterwarnings("ignore", message=r"\s*Online softmax is disabled on the fly")
     options: dict[str, Any] = {
         "fallback_random": True,

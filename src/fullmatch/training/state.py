@@ -140,7 +140,7 @@ class Totals:
             )
         parts: list[Tensor] = []  # put together at once, since every copy is a kernel
         for value in (metrics[name].float() for name in self.names):
-            parts += [value] if value.dim() else [value.view(1), self.one]
+            parts += [value.view(2)] if value.dim() else [value.view(1), self.one]
         self.sums += torch.cat(parts).view(-1, 2)
 
     def read(self) -> dict[str, float]:
