@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fullmatch.models import convolution_kernels
+from fullmatch.models import convolution_kernels, weight_gradient_kernels
 from fullmatch.models.convolution import NARROW
 from fullmatch.models.gpu import channels_last, measured_on
 from fullmatch.models.normalization import SLOPE
@@ -61,7 +61,7 @@ def convolutions(images: int, outputs: int, inputs: int, side: int) -> Iterator[
     yield Work(
         f"{name}: gradient of weights",
         lambda: library(False, True)[1],
-        lambda: convolution_kernels.weight_gradient(x, gradient),
+        lambda: weight_gradient_kernels.weight_gradient(x, gradient),
     )
 
 

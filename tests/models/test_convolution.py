@@ -12,6 +12,7 @@ from torch.torch_version import TorchVersion
 
 from fullmatch.models import convolution, gpu
 from fullmatch.models import convolution_kernels as kernels
+from fullmatch.models import weight_gradient_kernels as weight_kernels
 from fullmatch.models.convolution import NARROW, THIN, Conv3x3, Stem
 
 CUDA = torch.cuda.is_available()
@@ -56,7 +57,7 @@ def test_kernels(count: int, height: int, width: int, outputs: int, inputs: int)
 def check_weight_gradient(x: Tensor, gradient: Tensor) -> None:
     shape = (gradient.shape[1], x.shape[1], 3, 3)
     wanted = conv2d_weight(x.double(), shape, gradient.double(), padding=1)
-    found = kernels.weight_gradient(x, gradient)
+    found = weight_kernels.weight_gradient(x, gradient)
     assert found.is_contiguous(memory_format=torch.channels_last) and found.dtype == torch.float32
     torch.testing.assert_close(found.double(), wanted, rtol=1e-4, atol=1e-4)
 
@@ -175,13 +176,13 @@ def test_older_compilers_are_told_of_all_operators(monkeypatch: pytest.MonkeyPat
 @pytest.mark.gpu
 def test_compiled_training_uses_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[torch.Size] = []
-    own = kernels.weight_gradient
+    own = weight_kernels.weight_gradient
 
     def watched(x: Tensor, gradient: Tensor) -> Tensor:
         seen.append(x.shape)
         return own(x, gradient)
 
-    monkeypatch.setattr(kernels, "weight_gradient", watched)
+    monkeypatch.setattr(weight_kernels, "weight_gradient", watched)
     layer = Conv3x3(32, 32).to("cuda", memory_format=torch.channels_last)
     x, _ = operands(3, 32, 32, 8, 8)
     with torch.autocast("cuda", torch.bfloat16):

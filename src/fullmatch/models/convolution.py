@@ -70,7 +70,7 @@ def input_gradient(gradient: Tensor, weight: Tensor) -> Tensor:
 
 @operator("weight_gradient")
 def weight_gradient(x: Tensor, gradient: Tensor) -> Tensor:
-    from fullmatch.models import convolution_kernels as kernels
+    from fullmatch.models import weight_gradient_kernels as kernels
 
     return kernels.weight_gradient(channels_last(x), channels_last(gradient))
 
@@ -117,19 +117,15 @@ def widen_gradients(gradients: Sequence[Tensor]) -> list[Tensor]:
 
 
 def converted(tensors: Sequence[Tensor], kind: torch.dtype) -> list[Tensor]:
-    out = [torch.empty_like(tensor, dtype=kind) for tensor in tensors]
+    out = alike(tensors, kind)
     torch._foreach_copy_(out, list(tensors))
     return out
 
 
-@round_weights.register_fake
-def _(weights: Sequence[Tensor]) -> list[Tensor]:
-    return [torch.empty_like(weight, dtype=torch.bfloat16) for weight in weights]
+def alike(tensors: Sequence[Tensor], kind: torch.dtype) -> list[Tensor]:
+    return [torch.empty_like(tensor, dtype=kind) for tensor in tensors]
 
 
-@widen_gradients.register_fake
-def _(gradients: Sequence[Tensor]) -> list[Tensor]:
-    return [torch.empty_like(gradient, dtype=torch.float32) for gradient in gradients]
-
-
+round_weights.register_fake(lambda weights: alike(weights, torch.bfloat16))
+widen_gradients.register_fake(lambda gradients: alike(gradients, torch.float32))
 round_weights.register_autograd(lambda ctx, gradients: widen_gradients(gradients))
