@@ -40,6 +40,8 @@ from fullmatch.training.trainer import Record
 class Run(Assembly):
     """One training run in its folder: `records` trains, logs and saves; then `result` is there."""
 
+    source: Source  # as found, before any pictures were left out; for whoever goes on with them
+
     def __init__(
         self,
         folder: RunFolder,
@@ -211,6 +213,7 @@ def start(
     config = said_in_full(config, split)
     dataset = prepared(SemiDataset.of(source, split), flip=config.data.flip)
     run = Run(folder, config, dataset, split)
+    run.source = source
     accept(run)
     run.folder = folder = folder.make()
     with folder.writing():
@@ -238,7 +241,7 @@ def resume(folder: RunFolder, source: Source | None = None) -> Run:
         # A checkpoint holds what became of the weights it started from, which may be gone by now.
         started = None if state is None else state[1].get("started", "")
         run = Run(folder, config, dataset, split, started)
-        run.recovery = damaged
+        run.source, run.recovery = source, damaged
         if state is None:
             run.recovery.append("it was stopped before anything was saved: starting at step 0")
         else:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fullmatch import data
 from fullmatch.config import ExperimentConfig
-from fullmatch.data import FileStore, ImageStore, SemiDataset, Source, Split
+from fullmatch.data import FileStore, ImageStore, SemiDataset, Source, Split, TensorStore
 from fullmatch.data.looks import once
 from fullmatch.data.stores import evenly
 from fullmatch.errors import UserError, many
@@ -103,7 +103,6 @@ def hash_of_test(source: Source) -> str | None:
     return None if source.benchmark or source.test is None else files_hash(source.test)
 
 
-@once
 def files_hash(images: ImageStore) -> str:
     """The same at every size that files are learned at: their names, sizes, and some contents."""
     paths: tuple[str, ...] = getattr(images, "paths", ())
@@ -123,13 +122,24 @@ def files_hash(images: ImageStore) -> str:
 
 def pictures_hash(images: ImageStore) -> str:
     """Of up to `SAMPLE` evenly spread pictures: their pixels, or the sizes of files on disk."""
+    if isinstance(images, TensorStore):
+        return pixels_hash_once(images)
+    if not isinstance(images, FileStore):
+        return pixels_hash(images)
+    # These are many: decoding even some would take long. Not their folder, which may be written in
+    # many ways. Looked at every time, since files may change.
+    found = hashlib.sha256(repr([os.path.basename(path) for path in images.paths]).encode())
+    index = evenly(len(images), SAMPLE).tolist()
+    found.update(repr([os.path.getsize(images.paths[at]) for at in index]).encode())
+    return found.hexdigest()[:16]
+
+
+def pixels_hash(images: ImageStore) -> str:
     found = hashlib.sha256()
     index = evenly(len(images), SAMPLE)
-    if isinstance(images, FileStore):  # these are many: decoding even some would take long
-        # Not their folder, which may be written in many ways.
-        found.update(repr([os.path.basename(path) for path in images.paths]).encode())
-        found.update(repr([os.path.getsize(images.paths[at]) for at in index.tolist()]).encode())
-    else:
-        for start in range(0, len(index), 100):
-            found.update(images.read(index[start : start + 100]).cpu().numpy().tobytes())
+    for start in range(0, len(index), 100):
+        found.update(images.read(index[start : start + 100]).cpu().numpy().tobytes())
     return found.hexdigest()[:16]
+
+
+pixels_hash_once = once(pixels_hash)  # for what is in memory, and stays as it is

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fullmatch.comparison import baseline_of, compare
+from fullmatch.data import Source
 from fullmatch.display import ProgressBar, say
 from fullmatch.experiment import Run
 from fullmatch.rollback import guarded
@@ -16,9 +17,9 @@ from fullmatch.training.health import Finding
 INTERRUPTED = 130  # the exit code of a program stopped by Ctrl-C
 
 
-def follow_baseline(folder: RunFolder) -> None:
+def follow_baseline(folder: RunFolder, source: Source | None = None) -> None:
     """Train the same network on the labels alone, beside the run it is compared with."""
-    run = baseline_of(folder)
+    run = baseline_of(folder, source)
     warm = config_of(folder).model.start is not None
     if run is not None:
         print(f"\nThe same network on the labels alone{', started anew' * warm}:")

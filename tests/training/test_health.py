@@ -76,7 +76,7 @@ TROUBLE: dict[str, dict[str, Any]] = {
 
 
 def advice(spec: object, kind: str) -> str:
-    knobs = Knobs.of(spec, rate=0.003)
+    knobs = Knobs.of(spec, rate=0.003, clip=0.0)
     (found,) = assess(log(**TROUBLE[kind]), 10, steps=STEPS, knobs=knobs)
     assert found.kind == kind
     return found.knob
@@ -128,14 +128,14 @@ def test_advice_leaves_out_what_the_method_has_not_or_has_already() -> None:
 
 def test_a_first_round_has_nothing_to_select() -> None:
     nothing = log(selected=0.0)
-    first, later = (Knobs.of(UPSOffline(choice=choice), 0.03) for choice in ("", "a file"))
+    first, later = (Knobs.of(UPSOffline(choice=choice), 0.03, 0.0) for choice in ("", "a file"))
     assert assess(nothing, 10, steps=STEPS, knobs=first) == []
     assert kinds(assess(nothing, 10, steps=STEPS, knobs=later)) == ["nothing selected"]
 
 
 def test_a_run_knows_its_knobs(tmp_path: Path) -> None:
     run = small_runs.begin(small_runs.config("flexmatch"), tmp_path / "run")
-    assert run.watch.knobs == Knobs(by_class=True)
+    assert run.watch.knobs == Knobs(thresholds="by class")
 
 
 def test_without_unlabeled_pictures_nothing_is_said_of_them() -> None:

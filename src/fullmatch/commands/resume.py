@@ -24,15 +24,18 @@ def resume(run: Path) -> None:
     alone = not baseline or RunFolder(folder.path / FOLDER).result.exists()
     if not finished or unmeasured or not alone:
         refuse_gone(config.data.name, run)
+    source = None
     if not finished:
-        follow(resumed(folder))
+        begun = resumed(folder)
+        source = begun.source
+        follow(begun)
     elif unmeasured:
         print(f"The model of {run} is finished; how good it is, is still to be found out.")
     elif alone:
         print(f"{run} is finished already.")
     if baseline:
-        follow_baseline(folder)
-    honest(folder)
+        follow_baseline(folder, source)
+    honest(folder, source)
     show_result(folder)
     if config.data.name not in DATASETS:
         report_beside(folder.path)

@@ -115,8 +115,8 @@ def train(
         say(note)
     follow(run)
     if chosen.baseline:
-        follow_baseline(run.folder)
-    honest(run.folder)
+        follow_baseline(run.folder, run.source)
+    honest(run.folder, run.source)
     show_result(run.folder)
     if not run.dataset.benchmark:
         report_beside(run.folder.path, run.dataset)

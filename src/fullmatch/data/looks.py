@@ -122,18 +122,18 @@ def _of_image(image: Image.Image) -> Look:
     # In place, as training does it: a copy takes a damaged orientation amiss.
     ImageOps.exif_transpose(image, in_place=True)
     grey = image.mode in ("1", "L", "LA", "F") or image.mode.startswith("I")
-    size = image.size
     # As training sees it, but for its size: formats and modes may differ.
-    pixels = pictures.fit(image, (image.height, image.width), 3)
-    digest = hashlib.blake2b(repr(size).encode() + pixels.tobytes(), digest_size=16).digest()
-    small = pictures.fit(_image(pixels), (SIDE, SIDE), 3)
+    image = pictures.plain(image, 3)
+    digest = hashlib.blake2b(repr(image.size).encode(), digest_size=16)
+    digest.update(image.tobytes())
+    small = pictures.fit(image, (SIDE, SIDE), 3)
     picture = _image(small)
     return Look(
-        digest,
+        digest.digest(),
         perceptual_hash(picture),
         miniature(picture),
         look(small),
-        size,
+        image.size,
         grey,
     )
 

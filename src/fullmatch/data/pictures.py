@@ -54,8 +54,8 @@ def put(path: str, place: NDArray[np.uint8]) -> bool:
     return pixels is not None
 
 
-def fit(image: Image.Image, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
-    """Upright, over white where it is transparent, the longer side cropped about the centre."""
+def plain(image: Image.Image, channels: int) -> Image.Image:
+    """Upright, over white where it is transparent, of so many channels."""
     ImageOps.exif_transpose(image, in_place=True)  # a new one would be a copy, even if upright
     image = _eight_bit(image)
     if image.has_transparency_data:
@@ -63,8 +63,12 @@ def fit(image: Image.Image, size: tuple[int, int], channels: int) -> NDArray[np.
         white = Image.new("RGBA", image.size, "white")
         image = Image.alpha_composite(white, image)
     mode = "L" if channels == 1 else "RGB"
-    if image.mode != mode:
-        image = image.convert(mode)
+    return image if image.mode == mode else image.convert(mode)
+
+
+def fit(image: Image.Image, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
+    """As `plain`, the longer side cropped about the centre."""
+    image = plain(image, channels)
     if image.size != (size[1], size[0]):
         image = ImageOps.fit(image, (size[1], size[0]), Image.Resampling.BILINEAR)
     pixels = np.asarray(image).reshape(*size, channels)

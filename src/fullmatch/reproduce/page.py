@@ -12,6 +12,7 @@ from fullmatch.reproduce.grid import TABLES, Cell, Row, Table
 from fullmatch.reproduce.ledger import Ledger
 from fullmatch.reproduce.lines import Line, belongs, lines
 from fullmatch.reproduce.tables import markdown, markdown_rows, notes
+from fullmatch.writing import aside
 
 BEGIN = "<!-- results: begin (written by `make results`; change nothing between the marks) -->"
 END = "<!-- results: end -->"
@@ -32,10 +33,11 @@ def update(page: Path, ledger: Ledger) -> None:
         raise UserError(f"{page} lacks the marks {BEGIN!r} and {END!r}; put them where tables go")
     if not ledger.folder.is_dir():  # else a slip of the finger would empty the page
         raise UserError(f"{ledger.folder} is no folder of results; name one with --ledger")
-    place = os.path.relpath(ledger.folder, page.parent)  # as the page's links need it
-    body = results(ledger.entries(), Path(place))
+    folder = os.path.relpath(ledger.folder, page.parent)  # as the page's links need it
+    body = results(ledger.entries(), Path(folder))
     try:
-        page.write_text(f"{before}{BEGIN}\n\n{body}\n{END}{after}", encoding="utf-8")
+        with aside(page) as place:  # what people wrote around the marks must not be lost
+            place.write_text(f"{before}{BEGIN}\n\n{body}\n{END}{after}", encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot write the page {page}: {error.strerror}") from None
 

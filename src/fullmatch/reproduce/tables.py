@@ -9,6 +9,7 @@ from fullmatch.errors import UserError
 from fullmatch.reproduce.grid import Table
 from fullmatch.reproduce.lines import Line, Spread
 from fullmatch.reproduce.paper import STEPS
+from fullmatch.writing import aside
 
 HEADINGS = (
     "data",
@@ -166,7 +167,8 @@ def write(folder: Path, table: Table, lines: Sequence[Line]) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, content in zip(paths, text.values(), strict=True):
-            path.write_text(content, encoding="utf-8")
+            with aside(path) as place:
+                place.write_text(content, encoding="utf-8")
     except OSError as error:
         raise UserError(
             f"cannot write to {folder}: {error.strerror}; name another with --out"

@@ -34,12 +34,11 @@ class Knobs:
     clip: float = 0.0  # largest norm of the gradient; 0: no limit
     threshold: float | None = 0.95  # that a prediction must reach to be used
     coefficient: float | None = 1.0  # weight of the unlabeled loss
-    by_class: bool = False  # each class has a threshold of its own already
-    adaptive: bool = False  # and it is found from the predictions
+    thresholds: str = "given"  # or one "by class", or even "found" from the predictions
     selects: bool = True  # False: this run uses no unlabeled picture, and is meant to
 
     @classmethod
-    def of(cls, spec: object, rate: float, clip: float = 0.0) -> Self:
+    def of(cls, spec: object, rate: float, clip: float) -> Self:
         """Read off the fields of a spec; `thresholds` and `selects` are there where they differ."""
         fields = dataclasses.fields(spec) if dataclasses.is_dataclass(spec) else ()
         found = {field.name: getattr(spec, field.name) for field in fields}
@@ -50,8 +49,7 @@ class Knobs:
             # Where thresholds are found, a setting only bounds them.
             found.get("threshold") if thresholds != "found" else None,
             found.get("coefficient"),
-            by_class=thresholds != "given",
-            adaptive=thresholds == "found",
+            thresholds,
             selects=getattr(spec, "selects", True),
         )
 
@@ -138,7 +136,11 @@ def nothing_used(records: Records, knobs: Knobs) -> Finding | None:
     used = recent(records, "selected")
     if used is None or used >= UNUSED or not knobs.selects:
         return None
-    adaptive = [] if knobs.adaptive else ["thresholds that adapt (--algorithm full-freematch)"]
+    adaptive = (
+        []
+        if knobs.thresholds == "found"
+        else ["thresholds that adapt (--algorithm full-freematch)"]
+    )
     return Finding(
         "nothing selected",
         f"only {100 * used:.1f} % of the unlabeled pictures are in use: the model is sure of none",
@@ -151,7 +153,7 @@ def collapsed(records: Records, prior: float, knobs: Knobs) -> Finding | None:
     # Two thirds of the way from what is usual to everything.
     if used is None or share is None or used < ENOUGH or share < prior + (1 - prior) * 2 / 3:
         return None
-    by_class = [] if knobs.by_class else ["thresholds by class (--algorithm fullflex)"]
+    by_class = ["thresholds by class (--algorithm fullflex)"] if knobs.thresholds == "given" else []
     return Finding(
         "one class takes all",
         f"{100 * share:.0f} % of the pseudo-labels in use are of one class: it swallows the others",
