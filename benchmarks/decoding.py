@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from benchmarks.engine import photographs
 
-from fullmatch.data.decoders import Decoders
-from fullmatch.data.pictures import put
+from fullmatch.data.stores.decoding import Decoders
+from fullmatch.data.stores.pictures import put
 
 SHAPE = (3, 224, 224)
 

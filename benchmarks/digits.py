@@ -16,8 +16,10 @@ import numpy as np
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 
-from fullmatch import data, experiment, settings
-from fullmatch.runfolder import RunFolder
+from fullmatch import data
+from fullmatch.experiment import run as experiment
+from fullmatch.experiment import settings
+from fullmatch.storage.run_folder import RunFolder
 
 LABELS = 40
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]

@@ -57,7 +57,7 @@ INTRODUCTION = (
 def cases() -> dict[str, Case]:
     """Everything that is measured."""
     from fullmatch.algorithms import algorithm, names
-    from fullmatch.settings import display_name
+    from fullmatch.experiment.settings import display_name
 
     plain: dict[str, Case] = {
         display_name(algorithm(name)): ("cifar10", name, ()) for name in names()
@@ -83,9 +83,9 @@ def measure(pipe: Connection, case: Case) -> None:
     """Bench one case in a process of its own; sends the figures, or what went wrong."""
     import numpy as np
 
-    from fullmatch.bench import bench
-    from fullmatch.data import listing
-    from fullmatch.settings import resolve
+    from fullmatch.data.sources import listing
+    from fullmatch.experiment.bench import bench
+    from fullmatch.experiment.settings import resolve
 
     data, algorithm, settings = case
     try:
@@ -230,8 +230,8 @@ def line(row: dict[str, Any], cost: str) -> str:
 def main(words: Sequence[str] | None = None) -> None:
     import torch
 
-    from fullmatch.assembly import device_name
     from fullmatch.errors import did_you_mean
+    from fullmatch.experiment.build import device_name
     from fullmatch.reproduce.provenance import checkout
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

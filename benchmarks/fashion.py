@@ -25,11 +25,11 @@ from PIL import Image
 
 from fullmatch import data
 from fullmatch.data import Source, Split, TensorStore
-from fullmatch.data.catalog import data_root
+from fullmatch.data.sources.catalog import data_root
 from fullmatch.errors import UserError
-from fullmatch.evaluate import evaluated
-from fullmatch.runfolder import RunFolder
-from fullmatch.settings import config_of
+from fullmatch.experiment.settings import config_of
+from fullmatch.inference.evaluate import evaluated
+from fullmatch.storage.run_folder import RunFolder
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 COMMAND = (sys.executable, "-m", "fullmatch")

@@ -13,11 +13,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fullmatch.models import convolution_kernels, weight_gradient_kernels
-from fullmatch.models.convolution import NARROW
-from fullmatch.models.gpu import channels_last, measured_on
-from fullmatch.models.normalization import SLOPE
-from fullmatch.models.normalization_operators import add_and_normalize
+from fullmatch.models.kernels import (
+    convolution_triton as convolution_kernels,
+)
+from fullmatch.models.kernels import (
+    weight_gradient_triton as weight_gradient_kernels,
+)
+from fullmatch.models.kernels.convolution import NARROW
+from fullmatch.models.kernels.device import channels_last, measured_on
+from fullmatch.models.kernels.normalization import SLOPE
+from fullmatch.models.kernels.normalization_operators import add_and_normalize
 
 ROUNDS = 20  # calls in a recording, so that its launch does not count
 COPIES = 3  # of the operands, more than a cache holds

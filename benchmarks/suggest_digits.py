@@ -16,13 +16,13 @@ from pathlib import Path
 import torch
 
 from fullmatch import data
-from fullmatch.commands.suggest import unlabeled_images
+from fullmatch.cli.commands.suggest import unlabeled_images
 from fullmatch.data import Split
-from fullmatch.experiment import start
-from fullmatch.runfolder import RunFolder
-from fullmatch.settings import resolve
-from fullmatch.suggestion import unsure
-from fullmatch.trained import TrainedRun
+from fullmatch.experiment.run import start
+from fullmatch.experiment.settings import resolve
+from fullmatch.inference.suggestion import unsure
+from fullmatch.inference.trained_run import TrainedRun
+from fullmatch.storage.run_folder import RunFolder
 
 LABELS, MORE, STEPS = 20, 20, 500
 DRAWS = 2

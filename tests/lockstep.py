@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from fullmatch.experiment import Run
+from fullmatch.experiment.run import Run
 from tests.small_runs import begin, config, embeddings
 
 

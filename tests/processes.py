@@ -25,7 +25,7 @@ def work(argv: Sequence[str], output: str, disk: float) -> None:
     import torch
 
     from fullmatch import cli
-    from fullmatch.training import checkpoint
+    from fullmatch.storage import checkpoints as checkpoint
 
     torch.set_num_threads(1)
     sync = checkpoint.sync

@@ -13,9 +13,9 @@ import torch
 from PIL import Image
 
 from fullmatch import data
-from fullmatch.experiment import start
-from fullmatch.runfolder import RunFolder
-from fullmatch.settings import resolve
+from fullmatch.experiment.run import start
+from fullmatch.experiment.settings import resolve
+from fullmatch.storage.run_folder import RunFolder
 from tests.small_pictures import pictures
 from tests.small_runs import finish
 

@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 from fullmatch import data
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source, TensorStore
-from fullmatch.experiment import Run, resume, start
-from fullmatch.runfolder import RunFolder
-from fullmatch.settings import resolve
+from fullmatch.experiment.run import Run, resume, start
+from fullmatch.experiment.settings import resolve
+from fullmatch.storage.run_folder import RunFolder
 
 STEPS = 8
 TINY = ("training.batch=6", "training.ratio=2", f"training.steps={STEPS}")

@@ -13,24 +13,22 @@ import pytest
 import fullmatch
 
 SOURCE = Path(fullmatch.__file__).parent
-GROUND = {"core", "distributed", "errors", "limits"}
-# Siblings that are not named here never import each other. Whatever is not a key is a front door.
-MAY_IMPORT: dict[str, set[str]] = {
-    "core": set(),
-    "distributed": set(),
-    "errors": set(),
-    "limits": {"errors"},
-    "losses": set(),
-    "augment": GROUND,
-    "models": GROUND,
-    "data": GROUND,
-    "algorithms": GROUND | {"losses", "augment"},
-    "tensors": {"writing"},
-    "training": GROUND | {"augment", "data", "models", "tensors"},
-    "config": {"errors", "limits"},
-    "writing": {"errors"},
-    "report": {"errors", "writing"},
-}
+# Layers, bottom to top: a package imports packages of lower layers only, never a neighbor.
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"errors"}),
+    frozenset({"core", "config", "distributed"}),
+    frozenset({"storage"}),
+    frozenset({"losses", "augment", "models", "data", "pages"}),
+    frozenset({"evaluation"}),
+    frozenset({"algorithms", "training"}),
+    frozenset({"experiment"}),
+    frozenset({"inference"}),
+    frozenset({"estimator", "labeling", "report", "reproduce"}),
+    frozenset({"cli"}),
+    frozenset({"__main__"}),
+)
+MODULES = {"core", "errors", "__main__"}  # the only files beside packages
+WITHOUT_TORCH = ("cli", "config", "errors", "pages", "report")
 
 
 def unit(path: Path) -> str:
@@ -38,11 +36,12 @@ def unit(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-def imports(path: Path) -> set[str]:
-    """Full names of the modules a file imports, at its top or later."""
+def imports(path: Path, *, top: bool = False) -> set[str]:
+    """Full names of the modules a file imports, at its top or later; `top`: at its top alone."""
     found: set[str] = set()
     package = ["fullmatch", *path.relative_to(SOURCE).parent.parts]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body if top else ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -64,14 +63,33 @@ def graph() -> dict[str, set[str]]:
     return edges
 
 
-@pytest.mark.parametrize("name", MAY_IMPORT)
-def test_imports_go_downwards_only(name: str) -> None:
-    assert graph().get(name, set()) <= MAY_IMPORT[name]
+def test_every_package_has_its_layer() -> None:
+    placed = [name for layer in LAYERS for name in layer]
+    assert sorted(placed) == sorted(graph())
+    assert {path.stem for path in SOURCE.glob("*.py")} - {"__init__"} == MODULES
 
 
-def test_trainer_and_algorithms_do_not_know_each_other() -> None:
+@pytest.mark.parametrize("level", range(len(LAYERS)))
+def test_imports_go_downwards_only(level: int) -> None:
+    below = set().union(*LAYERS[:level])
+    for name in LAYERS[level]:
+        assert graph()[name] <= below, f"{name} imports {sorted(graph()[name] - below)}"
+
+
+def test_losses_import_nothing_of_ours() -> None:
+    assert graph()["losses"] == set()
+
+
+def test_the_figure_in_the_docs_is_the_import_graph() -> None:
+    text = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    figure = text.split("<!-- imports -->")[1].strip().splitlines()[1:-1]
     found = graph()
-    assert "algorithms" not in found["training"] and "training" not in found["algorithms"]
+    rows = [
+        f"{name:<11} {' '.join(sorted(found[name]))}".rstrip()
+        for layer in reversed(LAYERS)
+        for name in sorted(layer)
+    ]
+    assert figure == rows, "replace the figure in docs/architecture.md by:\n" + "\n".join(rows)
 
 
 def test_of_augment_algorithms_know_only_the_mixing() -> None:
@@ -80,13 +98,30 @@ def test_of_augment_algorithms_know_only_the_mixing() -> None:
         assert all(name.startswith("fullmatch.augment.mix") for name in used), path.name
 
 
+def module_graph() -> dict[str, set[str]]:
+    """Imports at the top of modules; those inside functions happen later, and cannot lock up."""
+    names = {
+        ".".join(("fullmatch", *path.relative_to(SOURCE).with_suffix("").parts)): path
+        for path in SOURCE.rglob("*.py")
+    }
+    names = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    return {
+        name: {target for target in imports(path, top=True) if target in names} - {name}
+        for name, path in names.items()
+    }
+
+
 def test_no_circles() -> None:
     graphlib.TopologicalSorter(graph()).prepare()
+    graphlib.TopologicalSorter(module_graph()).prepare()
 
 
-def test_report_needs_no_torch() -> None:
-    for path in (SOURCE / "report").rglob("*.py"):
-        assert not any(name.split(".")[0] in ("torch", "torchvision") for name in imports(path))
+@pytest.mark.parametrize("package", WITHOUT_TORCH)
+def test_modules_that_need_no_torch_import_none(package: str) -> None:
+    place = SOURCE / package
+    for path in place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]:
+        used = {name.split(".")[0] for name in imports(path, top=True)}
+        assert not used & {"torch", "torchvision"}, path
 
 
 def isort_key(name: str) -> tuple[int, str]:
@@ -116,7 +151,7 @@ def test_names_that_say_nothing_are_not_used() -> None:
     }
 
 
-@pytest.mark.parametrize("module", ["estimator", "classifier", "losses"])
+@pytest.mark.parametrize("module", ["estimator", "experiment.classifier", "losses"])
 def test_the_compiler_is_imported_by_whom_it_serves(module: str) -> None:
     """It takes seconds, and sets variables of the environment."""
     code = (

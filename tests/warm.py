@@ -5,12 +5,9 @@ from pathlib import Path
 
 import torch
 
-import fullmatch.cli
-import fullmatch.comparison
-import fullmatch.display  # noqa: F401
-from fullmatch.experiment import start
-from fullmatch.runfolder import RunFolder
-from fullmatch.settings import resolve
+from fullmatch.experiment.run import start
+from fullmatch.experiment.settings import resolve
+from fullmatch.storage.run_folder import RunFolder
 
 torch.set_num_threads(1)
 with tempfile.TemporaryDirectory() as place:

@@ -4,15 +4,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fullmatch.classifier import Classifier as Classifier
     from fullmatch.estimator import FullMatchClassifier as FullMatchClassifier
+    from fullmatch.experiment.classifier import Classifier as Classifier
     from fullmatch.losses import FullMatchLoss as FullMatchLoss
 
 __version__ = "0.1.0"
 
 # Imported when they are asked for: torch takes seconds, and `fullmatch --help` needs none of it.
 _HOMES = {
-    "Classifier": "classifier",
+    "Classifier": "experiment.classifier",
     "FullMatchClassifier": "estimator",
     "FullMatchLoss": "losses",
 }

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 import pytest
 from torch import Tensor
 
-from fullmatch import display
 from fullmatch.algorithms import ALGORITHMS, algorithm, name_of
+from fullmatch.cli import terminal as display
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
 from fullmatch.errors import UserError
-from fullmatch.experiment import start
+from fullmatch.experiment.run import start
+from fullmatch.experiment.settings import resolve
 from fullmatch.losses import cross_entropy
-from fullmatch.runfolder import RunFolder
-from fullmatch.settings import resolve
+from fullmatch.storage.run_folder import RunFolder
 from tests.own_pictures import clean_folder
 from tests.small_runs import finish
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from benchmarks import engine
-from fullmatch.given import load_source
-from fullmatch.settings import resolve
+from fullmatch.experiment.inputs import load_source
+from fullmatch.experiment.settings import resolve
 
 
 def line(case: str, speed: float, data: str = "cifar10", labeled: int = 64) -> dict[str, Any]:

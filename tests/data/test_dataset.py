@@ -6,7 +6,7 @@ import torch
 
 from fullmatch.data import SemiDataset, draw, from_arrays
 from fullmatch.data.dataset import class_order, measured_appearance
-from fullmatch.data.stores import TensorStore
+from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError
 
 

@@ -13,11 +13,11 @@ import pytest
 from cyclopts import App
 from PIL import Image
 
-from fullmatch.commands.label import label
-from fullmatch.commands.suggest import suggest
-from fullmatch.commands.train import train
+from fullmatch.cli.commands.label import label
+from fullmatch.cli.commands.suggest import suggest
+from fullmatch.cli.commands.train import train
+from fullmatch.inference.suggestion import LOOKED_AT
 from fullmatch.labeling.server import LabelServer
-from fullmatch.suggestion import LOOKED_AT
 from tests.own_pictures import COLORS, picture, save
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -66,7 +66,9 @@ def test_everything_typed_runs(
             save(picture(kind, 100 * number + i), tmp_path / "pictures" / f"{kind}{i}.png")
     monkeypatch.setattr(LabelServer, "service", LabelServer.serve_forever, raising=False)
     monkeypatch.setattr(LabelServer, "serve_forever", person)
-    monkeypatch.setattr("fullmatch.folds.LEAST", 1)  # steps of an estimate, tested elsewhere
+    monkeypatch.setattr(
+        "fullmatch.experiment.cross_validation.LEAST", 1
+    )  # steps of an estimate, tested elsewhere
     filled = tmp_path / "runs" / "labels-fullmatch-001" / "suggestions" / "suggestions.csv"
     known = []
     for words in commands():

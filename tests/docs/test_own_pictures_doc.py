@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from fullmatch import folds, planning
 from fullmatch.algorithms import algorithm
-from fullmatch.commands.check import check
-from fullmatch.commands.train import train
+from fullmatch.cli.commands.check import check
+from fullmatch.cli.commands.train import train
 from fullmatch.config import overrides
-from fullmatch.data import preparation, strangers
-from fullmatch.settings import resolve
+from fullmatch.data.quality import cleaning as preparation
+from fullmatch.data.quality import outliers as strangers
+from fullmatch.experiment import cross_validation as folds
+from fullmatch.experiment import planning
+from fullmatch.experiment.settings import resolve
 from tests.own_pictures import clean_folder
 
 PAGE = (Path(__file__).parents[2] / "docs" / "own_pictures.md").read_text(encoding="utf-8")

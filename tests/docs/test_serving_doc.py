@@ -9,11 +9,11 @@ import pytest
 from cyclopts import App
 from PIL import Image
 
-from fullmatch.commands.card import card
-from fullmatch.commands.export import export
-from fullmatch.commands.predict import predict
-from fullmatch.data import pictures
-from fullmatch.familiarity import KEPT, LEAST
+from fullmatch.cli.commands.card import card
+from fullmatch.cli.commands.export import export
+from fullmatch.cli.commands.predict import predict
+from fullmatch.data.stores import pictures
+from fullmatch.inference.novelty import KEPT, LEAST
 from tests.served import copied, digit_files, digits_run
 
 TEXT = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")

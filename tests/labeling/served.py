@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
+from fullmatch.inference.suggestion import typical
 from fullmatch.labeling.labels import Labels, pictures_of, table_of
 from fullmatch.labeling.queue import Queue
 from fullmatch.labeling.server import LabelServer, server_of
-from fullmatch.suggestion import typical
 
 
 @contextmanager

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from fullmatch.errors import UserError
+from fullmatch.inference.suggestion import Suggestion
 from fullmatch.labeling.labels import Labels, pictures_of, table_of
 from fullmatch.labeling.queue import Queue, Stale
-from fullmatch.suggestion import Suggestion
 from tests.own_pictures import clean_folder
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from fullmatch.comparison import baseline_of, compare
-from fullmatch.experiment import start
-from fullmatch.runfolder import RunFolder
-from fullmatch.settings import resolve
+from fullmatch.experiment.baseline import baseline_of, compare
+from fullmatch.experiment.run import start
+from fullmatch.experiment.settings import resolve
+from fullmatch.storage.run_folder import RunFolder
 from tests.small_pictures import pets_in
 from tests.small_runs import AWKWARD, TINY, finish
 

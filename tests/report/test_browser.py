@@ -10,7 +10,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from fullmatch.commands.report import report
+from fullmatch.cli.commands.report import report
 from tests.report.browser import browser, prefer, resize, visit
 from tests.report.written import ODD, write_run
 

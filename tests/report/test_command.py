@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from fullmatch.commands.report import report, report_beside
+from fullmatch.cli.commands.report import report, report_beside
 from fullmatch.data import load
 from fullmatch.errors import UserError
-from fullmatch.experiment import start
-from fullmatch.report.runs import read_run
-from fullmatch.runfolder import RunFolder
-from fullmatch.settings import resolve
+from fullmatch.experiment.run import start
+from fullmatch.experiment.settings import resolve
+from fullmatch.storage.run_folder import RunFolder
+from fullmatch.storage.runs import read_run
 from tests.report.reading import read
 from tests.report.written import write_run
 from tests.small_pictures import pets_in

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fullmatch.pages.palette import LIGHT
 from fullmatch.report import figures
 from fullmatch.report.figures import Line
-from fullmatch.report.palette import LIGHT
-from fullmatch.report.runs import Curve, read_run
+from fullmatch.storage.runs import Curve, read_run
 from tests.report.svg import check, parsed, texts
 from tests.report.written import write_run
 

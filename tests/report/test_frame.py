@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fullmatch.errors import UserError
+from fullmatch.pages.markup import tag
 from fullmatch.report.drawing import Drawing, panel
 from fullmatch.report.frame import page, shown, write
-from fullmatch.report.markup import tag
 from tests.report.reading import read
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 from fullmatch.report.gallery import LONG, SIDE, Pictures, data_address, gallery, in_short
-from fullmatch.report.runs import Predictions, read_run
+from fullmatch.storage.runs import Predictions, read_run
 from tests.report.written import ODD, write_run
 
 

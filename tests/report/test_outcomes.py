@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from fullmatch.report import outcomes
-from fullmatch.report.runs import Predictions, read_run
+from fullmatch.storage.runs import Predictions, read_run
 from tests.report.svg import check, parsed, texts
 from tests.report.written import ODD, write_run
 

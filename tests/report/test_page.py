@@ -10,7 +10,7 @@ from PIL import Image
 
 from fullmatch.report import page
 from fullmatch.report.gallery import Pictures
-from fullmatch.report.runs import Predictions, Run, read_run
+from fullmatch.storage.runs import Predictions, Run, read_run
 from tests.report.reading import read
 from tests.report.written import ODD, write_run
 

@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from fullmatch.errors import UserError
-from fullmatch.report.runs import Curve, Predictions, read_run
+from fullmatch.storage.runs import Curve, Predictions, read_run
 from tests.report.written import write_run
 
 
@@ -131,7 +131,7 @@ def test_losses_that_are_no_numbers_are_read(tmp_path: Path) -> None:
 
 
 def test_no_torch() -> None:
-    code = "import sys, fullmatch.report.page, fullmatch.commands.report\n"
+    code = "import sys, fullmatch.report.page, fullmatch.cli.commands.report\n"
     code += "assert not {'torch', 'matplotlib.pyplot'} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

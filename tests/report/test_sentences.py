@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fullmatch.report import sentences
-from fullmatch.report.runs import Run, read_run
+from fullmatch.storage.runs import Run, read_run
 from tests.report.written import write_run
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fullmatch.report import tables
-from fullmatch.report.runs import read_run
+from fullmatch.storage.runs import read_run
 from tests.report.written import write_run
 
 

@@ -19,8 +19,8 @@ def method(name: str) -> Row:
 def trained(row: Row, fold: int, out: Path, steps: int = STEPS) -> Path:
     from dataclasses import replace
 
-    from fullmatch.experiment import start
-    from fullmatch.runfolder import RunFolder
+    from fullmatch.experiment.run import start
+    from fullmatch.storage.run_folder import RunFolder
 
     config = config_for(row, CELL, fold, steps)
     training = replace(config.training, batch=6, ratio=2, log_every=2, evaluate_every=4)

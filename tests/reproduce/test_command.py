@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from cyclopts import App, CycloptsError
 
-from fullmatch.commands import reproduce
+from fullmatch.cli.commands import reproduce
 from fullmatch.errors import UserError
 from fullmatch.reproduce.ledger import Ledger
 
@@ -118,7 +118,7 @@ def test_help_needs_no_torch() -> None:
     import sys
 
     heavy = "{'torch', 'matplotlib', 'numpy'}"
-    code = f"import sys, fullmatch.commands.reproduce; assert not {heavy} & set(sys.modules)"
+    code = f"import sys, fullmatch.cli.commands.reproduce; assert not {heavy} & set(sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -128,7 +128,7 @@ def test_an_interrupt_names_the_command_that_does_the_rest(
     def stop(run: Any) -> None:
         raise SystemExit(130)
 
-    monkeypatch.setattr("fullmatch.watch.follow", stop)
+    monkeypatch.setattr("fullmatch.cli.progress.follow", stop)
     with pytest.raises(SystemExit, match="130"):
         call("table1 --cells digits-40 --algorithms fixmatch --folds 0 --steps 2 --ledger L")
     assert "give the same command again" in capsys.readouterr().out

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fullmatch import presets
 from fullmatch.errors import UserError
+from fullmatch.experiment import presets
 from fullmatch.reproduce import grid
 from fullmatch.reproduce.grid import TABLES, Cell
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from fullmatch.errors import UserError
+from fullmatch.experiment.settings import config_of, resolve
 from fullmatch.reproduce import ledger as ledgers
 from fullmatch.reproduce import provenance
 from fullmatch.reproduce.ledger import Ledger, curves, record, steps_per_second, thinned
-from fullmatch.runfolder import RunFolder
-from fullmatch.settings import config_of, resolve
+from fullmatch.storage.run_folder import RunFolder
 
 
 def test_entry(runs: dict[str, Path]) -> None:

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from fullmatch import experiment, presets
 from fullmatch.errors import UserError
-from fullmatch.experiment import Run, start
+from fullmatch.experiment import presets
+from fullmatch.experiment import run as experiment
+from fullmatch.experiment.run import Run, start
 from fullmatch.reproduce import grid, plan, provenance
 from fullmatch.reproduce.grid import Cell
 from fullmatch.reproduce.ledger import Ledger
 from fullmatch.reproduce.plan import Planned, Status, carry_out, estimate, obstacle, steps_of
-from fullmatch.runfolder import RunFolder
+from fullmatch.storage.run_folder import RunFolder
 from tests.reproduce.conftest import CELL, method
 from tests.reproduce.test_lines import CIFAR, entry
 from tests.small_runs import finish
@@ -148,7 +149,7 @@ def test_one_that_cannot_be_run_does_not_stop_the_rest(tmp_path: Path) -> None:
 
 def test_data_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FULLMATCH_DATA", str(tmp_path))
-    monkeypatch.setattr("fullmatch.data.benchmarks.fetch", no_network)
+    monkeypatch.setattr("fullmatch.data.sources.benchmarks.fetch", no_network)
     ledger = Ledger(tmp_path / "ledger")
     rows = [method("FixMatch")]
     todo = plan.plan(rows, [Cell("cifar10", 40)], [0], ledger=ledger, runs=tmp_path / "r", steps=8)

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from fullmatch.algorithms import names
-from fullmatch.bench import bench
 from fullmatch.data import feed
 from fullmatch.errors import UserError
+from fullmatch.experiment.bench import bench
 from tests.lockstep import in_step, losses, started
 from tests.small_runs import STEPS, again, begin, config, finish, stop_after
 

@@ -23,9 +23,9 @@ from fullmatch.algorithms import (
     names,
 )
 from fullmatch.algorithms.pseudo_labeling import PseudoLabels, usage
-from fullmatch.experiment import start
-from fullmatch.runfolder import RunFolder
-from fullmatch.settings import resolve
+from fullmatch.experiment.run import start
+from fullmatch.experiment.settings import resolve
+from fullmatch.storage.run_folder import RunFolder
 from fullmatch.training.health import Finding, Knobs, Watch, assess
 from tests import small_runs
 

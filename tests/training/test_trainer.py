@@ -3,7 +3,7 @@
 import torch
 
 from fullmatch.core import Algorithm
-from fullmatch.training.evaluation import Scores
+from fullmatch.evaluation.scores import Scores
 from fullmatch.training.state import TrainState
 from fullmatch.training.trainer import Record, Trainer
 from tests.networks import TinyNetwork

@@ -15,9 +15,9 @@ from torch import Tensor
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.alignment import RecentMean, evened
 from fullmatch.algorithms.passes import joint
+from fullmatch.config.limits import Amount, Count, Natural, Number
 from fullmatch.core import Algorithm, Batch, Network, Objective, Output, Task, Views, ratio
 from fullmatch.errors import UserError
-from fullmatch.limits import Amount, Count, Natural, Number
 from fullmatch.losses import alpha_divergence, cross_entropy, power_mean
 
 

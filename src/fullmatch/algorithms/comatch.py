@@ -18,8 +18,8 @@ from fullmatch.algorithms.banks import Bank
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.heads import GivenLabeler, Headed, Projection
 from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabeling, Step
+from fullmatch.config.limits import Amount, Count, Positive, Share
 from fullmatch.core import Batch, Network, Objective, Task, Views
-from fullmatch.limits import Amount, Count, Positive, Share
 from fullmatch.losses import cross_entropy, inner_products, label_graph
 
 

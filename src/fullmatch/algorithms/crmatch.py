@@ -16,8 +16,8 @@ from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.heads import perceptron
 from fullmatch.algorithms.pseudo_labeling import Member, Passes, PseudoLabeling, Step
 from fullmatch.algorithms.rotation import check_square, turned
+from fullmatch.config.limits import Amount
 from fullmatch.core import Batch, Network, Objective, Output, Task
-from fullmatch.limits import Amount
 from fullmatch.losses import cross_entropy
 
 

@@ -11,8 +11,8 @@ from fullmatch import distributed
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.pseudo_labeling import Member, Passes, PseudoLabels, Step
+from fullmatch.config.limits import Amount, Natural, Positive, Share
 from fullmatch.core import Batch, Objective, Task
-from fullmatch.limits import Amount, Natural, Positive, Share
 from fullmatch.losses import cross_entropy
 
 RECENT = 100  # steps that the mean labeled loss looks back on

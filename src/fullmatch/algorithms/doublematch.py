@@ -12,8 +12,8 @@ from torch import nn
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.pseudo_labeling import Step
+from fullmatch.config.limits import Amount
 from fullmatch.core import Objective, Task
-from fullmatch.limits import Amount
 from fullmatch.losses import cosine_distance
 
 

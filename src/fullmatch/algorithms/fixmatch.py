@@ -9,8 +9,8 @@ from torch import nn
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.full import Full
 from fullmatch.algorithms.pseudo_labeling import FixedThreshold, Labeler, PseudoLabeling
+from fullmatch.config.limits import Amount, Share
 from fullmatch.core import Task, Views
-from fullmatch.limits import Amount, Share
 
 # Of the classes: `threshold` itself, scaled down from it class by class, or found from the
 # predictions, where `threshold` is but a bound. It says which advice a run can follow.

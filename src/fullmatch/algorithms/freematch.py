@@ -11,9 +11,9 @@ from fullmatch import distributed
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.fixmatch import FixMatch, Thresholds
 from fullmatch.algorithms.pseudo_labeling import Labeler, Member, Step
+from fullmatch.config.limits import Amount, Share
 from fullmatch.core import Objective, Task
 from fullmatch.errors import UserError
-from fullmatch.limits import Amount, Share
 from fullmatch.losses import self_adaptive_fairness
 
 

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from fullmatch import distributed
 from fullmatch.algorithms.pseudo_labeling import Step
+from fullmatch.config.limits import Amount, check
 from fullmatch.core import Objective, ratio
 from fullmatch.errors import UserError
-from fullmatch.limits import Amount, check
 from fullmatch.losses import CEILING, adaptive_k, negative_labels
 from fullmatch.losses.full import (
     Pair,

@@ -10,8 +10,8 @@ from torch.nn import functional as F
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.passes import apart, ramp
 from fullmatch.augment.mix import draw, mixup
+from fullmatch.config.limits import Amount, Positive, Share
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
-from fullmatch.limits import Amount, Positive, Share
 from fullmatch.losses import cross_entropy, sharpen, squared_distance
 
 

@@ -25,8 +25,8 @@ from fullmatch.algorithms.sampling import (
     log_mean,
     sampled_cross_entropy,
 )
+from fullmatch.config.limits import Amount, Count, Positive
 from fullmatch.core import Batch, Network, Output, Task
-from fullmatch.limits import Amount, Count, Positive
 
 
 class SampledLabeler(nn.Module):

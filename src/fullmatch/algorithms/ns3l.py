@@ -7,8 +7,8 @@ from torch import nn
 
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.pseudo_labeling import FixedThreshold, Labeler, PseudoLabeling, Step
+from fullmatch.config.limits import Amount, Share
 from fullmatch.core import Objective, Task, Views
-from fullmatch.limits import Amount, Share
 from fullmatch.losses import low_probability_negative
 
 

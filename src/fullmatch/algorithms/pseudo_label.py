@@ -9,8 +9,8 @@ from torch import Tensor
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.passes import apart, ramp
 from fullmatch.algorithms.pseudo_labeling import FixedThreshold, Labeler, Passes, usage
+from fullmatch.config.limits import Amount, Share
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
-from fullmatch.limits import Amount, Share
 from fullmatch.losses import cross_entropy
 
 

@@ -12,8 +12,8 @@ from fullmatch.algorithms.alignment import MovingMean, aligned
 from fullmatch.algorithms.passes import apart, ramp
 from fullmatch.algorithms.rotation import check_square, turned
 from fullmatch.augment.mix import draw, mixup
+from fullmatch.config.limits import Amount, Positive, Share
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
-from fullmatch.limits import Amount, Positive, Share
 from fullmatch.losses import cross_entropy, sharpen
 
 

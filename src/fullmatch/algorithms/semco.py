@@ -17,9 +17,9 @@ from fullmatch.algorithms.about import About
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.heads import Headed, perceptron
 from fullmatch.algorithms.pseudo_labeling import Step
+from fullmatch.config.limits import Amount, Cosine
 from fullmatch.core import Objective, Task
 from fullmatch.errors import UserError
-from fullmatch.limits import Amount, Cosine
 from fullmatch.losses import cosine_distance, cross_entropy, inner_products
 
 HIDDEN = 2048  # units of the embedding head

@@ -19,8 +19,8 @@ from fullmatch.algorithms.alignment import RecentMean, evened
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.heads import GivenLabeler, Headed, Projection
 from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabeling, Step
+from fullmatch.config.limits import Amount, Count, Positive, Share
 from fullmatch.core import Batch, Network, Objective, Task
-from fullmatch.limits import Amount, Count, Positive, Share
 from fullmatch.losses import cross_entropy, inner_products
 
 

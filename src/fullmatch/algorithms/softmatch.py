@@ -11,8 +11,8 @@ from fullmatch.algorithms.about import About
 from fullmatch.algorithms.alignment import MovingMean, aligned
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabels
+from fullmatch.config.limits import Positive, Share
 from fullmatch.core import Batch, Task
-from fullmatch.limits import Positive, Share
 
 
 class GaussianWeight(nn.Module):

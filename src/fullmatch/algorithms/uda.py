@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.pseudo_labeling import Labeler, Member, Passes, PseudoLabels
+from fullmatch.config.limits import Positive, Share
 from fullmatch.core import Batch, Task
-from fullmatch.limits import Positive, Share
 from fullmatch.losses import cross_entropy
 
 Annealing = Literal["none", "linear", "exp", "log"]

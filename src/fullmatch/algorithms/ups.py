@@ -24,9 +24,9 @@ from fullmatch.algorithms.sampling import (
     sampled_cross_entropy,
 )
 from fullmatch.algorithms.ups_rounds import unlikely_classes
+from fullmatch.config.limits import Amount, Limits, Part, Share
 from fullmatch.core import Batch, Network, Objective, Output, Task
 from fullmatch.errors import UserError
-from fullmatch.limits import Amount, Limits, Part, Share
 from fullmatch.losses import negative_learning
 
 

@@ -18,9 +18,9 @@ from fullmatch.algorithms.about import About
 from fullmatch.algorithms.passes import joint
 from fullmatch.algorithms.sampling import dropped
 from fullmatch.algorithms.ups_rounds import Choice
+from fullmatch.config.limits import Part
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views, ratio
 from fullmatch.errors import UserError
-from fullmatch.limits import Part
 from fullmatch.losses import cross_entropy, negative_learning
 
 

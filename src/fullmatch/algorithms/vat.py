@@ -8,8 +8,8 @@ from torch import Tensor
 
 from fullmatch.algorithms.about import About
 from fullmatch.algorithms.passes import apart, ramp
+from fullmatch.config.limits import Amount, Natural, Positive, Share
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
-from fullmatch.limits import Amount, Natural, Positive, Share
 from fullmatch.losses import adversarial_perturbation, cross_entropy, entropy, kullback_leibler
 
 

@@ -4,30 +4,30 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fullmatch.data.catalog import DATASETS, data_root
+from fullmatch.data.sources.catalog import DATASETS, data_root
 from fullmatch.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
-    from fullmatch.data.arrays import from_arrays as from_arrays
     from fullmatch.data.dataset import SemiDataset as SemiDataset
     from fullmatch.data.dataset import Source as Source
+    from fullmatch.data.sources.arrays import from_arrays as from_arrays
     from fullmatch.data.splits import Split as Split
     from fullmatch.data.splits import draw as draw
-    from fullmatch.data.stores import ArrowStore as ArrowStore
-    from fullmatch.data.stores import FileStore as FileStore
-    from fullmatch.data.stores import ImageStore as ImageStore
-    from fullmatch.data.stores import TensorStore as TensorStore
+    from fullmatch.data.stores.arrow import ArrowStore as ArrowStore
+    from fullmatch.data.stores.base import ImageStore as ImageStore
+    from fullmatch.data.stores.files import FileStore as FileStore
+    from fullmatch.data.stores.memory import TensorStore as TensorStore
 
 _HOMES = {
-    "ArrowStore": "stores",
-    "FileStore": "stores",
-    "ImageStore": "stores",
+    "ArrowStore": "stores.arrow",
+    "FileStore": "stores.files",
+    "ImageStore": "stores.base",
     "SemiDataset": "dataset",
     "Source": "dataset",
     "Split": "splits",
-    "TensorStore": "stores",
+    "TensorStore": "stores.memory",
     "draw": "splits",
-    "from_arrays": "arrays",
+    "from_arrays": "sources.arrays",
 }
 
 __all__ = [
@@ -62,12 +62,12 @@ def load(
         raise UserError(f"pictures of {size} pixels a side are too small; use a size of 8 or more")
     # Torch comes with the readers, and lists of data sets do without either.
     if benchmark := DATASETS.get(name_or_path):
-        from fullmatch.data.benchmarks import read
+        from fullmatch.data.sources.benchmarks import read
 
         return read(benchmark, data_root(root), size=size, download=download)
     path = Path(name_or_path).expanduser()
     if path.is_dir():
-        from fullmatch.data.folders import from_folder
+        from fullmatch.data.sources.folders import from_folder
 
         return from_folder(path, size=size)
     if not path.exists():
@@ -76,11 +76,11 @@ def load(
             f"path{did_you_mean(name_or_path, DATASETS)}"
         )
     if path.suffix.lower() == ".csv":
-        from fullmatch.data.tables import from_csv
+        from fullmatch.data.sources.tables import from_csv
 
         return from_csv(path, size=size)
     if path.suffix.lower() == ".npz":
-        from fullmatch.data.arrays import from_npz
+        from fullmatch.data.sources.arrays import from_npz
 
         if size is not None:
             raise UserError(f"the images in {path} have a size already; leave the size out")

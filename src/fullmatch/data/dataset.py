@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fullmatch.core import Appearance
 from fullmatch.data.splits import Split
-from fullmatch.data.stores import ImageStore, evenly
+from fullmatch.data.stores.base import ImageStore, evenly
 
 
 @dataclass(frozen=True, kw_only=True)

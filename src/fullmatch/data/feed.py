@@ -12,7 +12,9 @@ from torch import Tensor
 from fullmatch import distributed
 from fullmatch.data.dataset import SemiDataset
 from fullmatch.data.sampler import Sampler
-from fullmatch.data.stores import FileStore, ImageStore, TensorStore
+from fullmatch.data.stores.base import ImageStore
+from fullmatch.data.stores.files import FileStore
+from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError
 
 AHEAD = 4  # batches read in advance

@@ -5,14 +5,14 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from fullmatch.contact_sheet import reference
 from fullmatch.data.dataset import class_order
-from fullmatch.data.folders import picture_files
-from fullmatch.data.listing import Survey
-from fullmatch.data.survey import survey
-from fullmatch.data.tables import UNLABELED, located, rows, survey_csv
+from fullmatch.data.sources.folders import picture_files
+from fullmatch.data.sources.listing import Survey
+from fullmatch.data.sources.survey import survey
+from fullmatch.data.sources.tables import UNLABELED, located, rows, survey_csv
 from fullmatch.errors import UserError
-from fullmatch.writing import aside
+from fullmatch.inference.contact_sheet import reference
+from fullmatch.storage.atomic import aside
 
 HEADER = ("path", "label", "split")
 LONGEST = 100  # characters of a class name

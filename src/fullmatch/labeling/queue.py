@@ -7,8 +7,8 @@ from threading import Lock
 from typing import Any
 
 from fullmatch.errors import UserError
+from fullmatch.inference.suggestion import Suggestion
 from fullmatch.labeling.labels import Labels, class_name
-from fullmatch.suggestion import Suggestion
 
 
 class Stale(Exception):

@@ -8,11 +8,11 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from fullmatch.data.pictures import attempt
+from fullmatch.data.stores.pictures import attempt
 from fullmatch.errors import UserError
-from fullmatch.labeling.page import FILES, policy
+from fullmatch.inference.thumbnails import open_file, preview
+from fullmatch.labeling.assets import FILES, policy
 from fullmatch.labeling.queue import Queue, Stale
-from fullmatch.preview import open_file, preview
 
 ADDRESS = "127.0.0.1"
 SIDE = 1000  # pixels of a picture at most

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from fullmatch.core import Network
-from fullmatch.models.convolution import Conv3x3, Stem
-from fullmatch.models.normalization import Norm
-from fullmatch.models.passes import Pass
+from fullmatch.models.kernels.convolution import Conv3x3, Stem
+from fullmatch.models.kernels.normalization import Norm
+from fullmatch.models.kernels.passes import Pass
 
 
 class Left(NamedTuple):

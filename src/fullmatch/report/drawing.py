@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from fullmatch.report.markup import Markup, escape
-from fullmatch.report.palette import LIGHT, follow_theme
+from fullmatch.pages.markup import Markup, escape
+from fullmatch.pages.palette import LIGHT, follow_theme
 
 RC: dict[Any, Any] = {
     "figure.facecolor": "none",

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib.ticker import EngFormatter
 
+from fullmatch.pages.palette import LIGHT, SERIES
 from fullmatch.report.drawing import Drawing, in_percent, legend_above, panel, shortened, styled
-from fullmatch.report.palette import LIGHT, SERIES
-from fullmatch.report.runs import Curve, Run
+from fullmatch.storage.runs import Curve, Run
 
 STYLES = ("-", (0, (5, 1.6)), (0, (1.2, 1.4)), (0, (6, 1.5, 1.2, 1.5)))
 

@@ -7,11 +7,11 @@ from importlib.resources import files
 from pathlib import Path
 
 import fullmatch
-from fullmatch import writing
 from fullmatch.errors import UserError
+from fullmatch.pages.markup import Markup, join, tag
+from fullmatch.pages.palette import DARK, LIGHT, variables
 from fullmatch.report.drawing import Drawing
-from fullmatch.report.markup import Markup, join, tag
-from fullmatch.report.palette import DARK, LIGHT, variables
+from fullmatch.storage import atomic as writing
 
 MARK = '<meta name="generator" content="fullmatch report">'
 

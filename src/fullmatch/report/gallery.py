@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from PIL import Image
 
-from fullmatch.report.markup import Markup, tag
-from fullmatch.report.runs import Predictions
+from fullmatch.pages.markup import Markup, tag
 from fullmatch.report.tables import PERCENT
+from fullmatch.storage.runs import Predictions
 
 LONG = 20  # letters of a file name, two lines on a phone
 SIDE = 96  # pixels; enough to recognise a picture, and a page of them stays small

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.colors import to_rgb
 
+from fullmatch.pages.palette import LIGHT
 from fullmatch.report.drawing import (
     SIZE,
     Drawing,
@@ -14,8 +15,7 @@ from fullmatch.report.drawing import (
     shortened,
     styled,
 )
-from fullmatch.report.palette import LIGHT
-from fullmatch.report.runs import Predictions
+from fullmatch.storage.runs import Predictions
 
 NAMED = 20  # classes that still have room for their names
 FIRM = 5  # images that a bin needs for its accuracy to mean something

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fullmatch.pages.markup import Markup, join, tag
 from fullmatch.report import figures, outcomes, sentences, tables
 from fullmatch.report.frame import page, shown
 from fullmatch.report.gallery import Pictures, gallery
-from fullmatch.report.markup import Markup, join, tag
-from fullmatch.report.runs import Predictions, Run, any_unlabeled
+from fullmatch.storage.runs import Predictions, Run, any_unlabeled
 
 PICTURES = 12  # of each kind
 Section = tuple[str, str, Markup]

@@ -4,9 +4,9 @@ import re
 import shlex
 from typing import Any
 
-from fullmatch.report.markup import Markup, join, tag
-from fullmatch.report.runs import Run, any_unlabeled
+from fullmatch.pages.markup import Markup, join, tag
 from fullmatch.report.tables import PERCENT, interval, percent, weakest_first
+from fullmatch.storage.runs import Run, any_unlabeled
 
 WEAK = 0.05  # below the accuracy over all classes
 POORLY_CALIBRATED = 0.1

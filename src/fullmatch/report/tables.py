@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fullmatch.report.markup import Markup, join, tag
-from fullmatch.report.runs import Run
+from fullmatch.pages.markup import Markup, join, tag
+from fullmatch.storage.runs import Run
 
 SHOWN = 25  # rows; more are a click away
 LONG = 40  # letters that are worth breaking a line for

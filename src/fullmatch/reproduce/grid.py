@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from fullmatch import presets
 from fullmatch.algorithms import ALGORITHMS, ALIASES, full, names
 from fullmatch.algorithms import algorithm as spec_of
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import DATASETS
 from fullmatch.errors import UserError, did_you_mean
+from fullmatch.experiment import presets
 from fullmatch.reproduce.paper import weights
 
 T = TypeVar("T")

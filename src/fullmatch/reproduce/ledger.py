@@ -13,8 +13,8 @@ from typing import Any
 from fullmatch.config import read_toml
 from fullmatch.errors import UserError
 from fullmatch.reproduce import provenance
-from fullmatch.runfolder import RunFolder
-from fullmatch.writing import aside
+from fullmatch.storage.atomic import aside
+from fullmatch.storage.run_folder import RunFolder
 
 POINTS = 200  # of a curve, at most
 DIGITS = 5  # that a number of a curve keeps

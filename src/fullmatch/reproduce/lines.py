@@ -161,6 +161,6 @@ def marks_of(entries: Sequence[dict[str, Any]], row: Row, cell: Cell, code: str)
         marks.append("other settings")
     if any(entry["code"] is None for entry in entries):
         marks.append("unknown code")
-    elif any(entry["code"] != code for entry in entries):
+    elif not all(provenance.same_code(entry["code"], code) for entry in entries):
         marks.append("other code")
     return tuple(marks)

@@ -6,17 +6,17 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from fullmatch import presets
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import DATASETS
 from fullmatch.errors import UserError
+from fullmatch.experiment import presets
 from fullmatch.reproduce import provenance
 from fullmatch.reproduce.grid import Cell, Row, config_for
 from fullmatch.reproduce.ledger import Ledger, record
-from fullmatch.runfolder import RunFolder
+from fullmatch.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    from fullmatch.experiment import Run
+    from fullmatch.experiment.run import Run
 
 USUAL_SPEED = 16.2  # steps a second of TorchSSL on CIFAR-10, where nothing was measured
 LEFT_OUT = "left out"
@@ -198,7 +198,7 @@ def carry_out(
 
 def train(item: Planned, follow: Callable[["Run"], None]) -> list[str]:
     """Start or resume a run and see it through; says how it was resumed."""
-    from fullmatch.experiment import resume, start
+    from fullmatch.experiment.run import resume, start
 
     if item.status == "new":
         try:

@@ -1,5 +1,8 @@
 """Which code and which settings made a result, so that a change of either shows."""
 
+import ast
+import csv
+import functools
 import hashlib
 import shlex
 import subprocess
@@ -14,18 +17,21 @@ import fullmatch
 from fullmatch.algorithms import algorithm as spec_of
 from fullmatch.algorithms import name_of
 from fullmatch.config import ExperimentConfig, config_table, experiment_config, fingerprint
-from fullmatch.data.archives import unpack
+from fullmatch.data.sources.archives import unpack
 from fullmatch.errors import UserError
-from fullmatch.runfolder import RunFolder
-from fullmatch.settings import display_name, resolve
+from fullmatch.experiment.settings import display_name, resolve
+from fullmatch.storage.run_folder import RunFolder
 
 SOURCE = Path(fullmatch.__file__).parent
 SIGNATURE = ".code"  # a file of a run folder: the hash of the code that began it
 # What decides a run's numbers; the rest only asks for runs and shows them.
 DECISIVE = (
-    *("algorithms", "assembly.py", "augment", "classifier.py", "core.py", "data", "distributed.py"),
-    *("experiment.py", "given.py", "losses", "models", "results.py", "training", "warm_start.py"),
+    *("algorithms", "augment", "config", "core.py", "data", "distributed", "evaluation"),
+    *("experiment", "losses", "models", "storage", "training"),
 )
+# Of these packages, what only chooses settings: those are part of a run's identity themselves.
+CHOOSING = ("bench.py", "candidates.py", "planning.py", "presets.py", "settings.py")
+EQUIVALENT = "equivalent_code.csv"  # hashes of code that was shown to give the same numbers
 # Settings that change where or how a run is done, never what it is.
 INDIFFERENT = {
     "data": ("root",),
@@ -52,16 +58,59 @@ def table_of(config: ExperimentConfig) -> dict[str, Any]:
 
 
 def code_hash(source: Path = SOURCE) -> str:
-    """A hash of the code that decides a run's numbers."""
-    found = hashlib.sha256()
+    """A hash of the code that decides a run's numbers.
+
+    It covers what every definition does, not where it is: moving code to another file, comments,
+    docstrings, imports and formatting leave it unchanged.
+    """
+    definitions: list[str] = []
     for name in DECISIVE:
         place = source / name
-        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            if not path.exists():
-                continue  # an older commit may lack it
-            found.update(path.relative_to(source).as_posix().encode())
-            found.update(path.read_bytes())
-    return found.hexdigest()[:16]
+        for path in place.rglob("*.py") if place.is_dir() else [place]:
+            if path.exists() and path.name not in CHOOSING:  # an older commit may not have it
+                definitions += definition_hashes(path.read_text(encoding="utf-8"))
+    return hashlib.sha256("".join(sorted(definitions)).encode()).hexdigest()[:16]
+
+
+def definition_hashes(text: str) -> list[str]:
+    """One hash per top-level statement that is not an import or a docstring."""
+    statements = (node for node in ast.parse(text).body if not skipped(node))
+    return [hashlib.sha256(structure(node).encode()).hexdigest() for node in statements]
+
+
+def structure(node: object) -> str:
+    """A syntax tree as text that is equal in every version of Python; without docstrings."""
+    if isinstance(node, list):
+        return "[" + ",".join(structure(each) for each in node if not skipped(each)) + "]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = ((k, v) for k, v in ast.iter_fields(node) if v not in (None, []) and k != "kind")
+    return f"{type(node).__name__}({','.join(f'{k}={structure(v)}' for k, v in fields)})"
+
+
+def skipped(node: object) -> bool:
+    """An import, or a text that stands alone: a docstring."""
+    text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return text or isinstance(node, ast.Import | ast.ImportFrom)
+
+
+@functools.cache
+def equivalent_code(source: Path = SOURCE) -> dict[str, str]:
+    """Hashes of earlier code, each with the later one that was shown to give the same numbers."""
+    text = (source / "reproduce" / EQUIVALENT).read_text(encoding="utf-8")
+    return {row["before"]: row["after"] for row in csv.DictReader(text.splitlines())}
+
+
+def same_code(one: str | None, other: str | None) -> bool:
+    """Whether two hashes are of code that gives the same numbers."""
+    return latest_equivalent(one) == latest_equivalent(other)
+
+
+def latest_equivalent(code: str | None) -> str | None:
+    known = equivalent_code()
+    while code in known:
+        code = known[code]
+    return code
 
 
 CODE = code_hash()  # taken at once: the files may change while this process runs
@@ -77,7 +126,9 @@ def sign(folder: Path) -> None:
 def made_here(folder: Path) -> bool:
     """Whether the code at hand is the one that began a run."""
     place = folder / SIGNATURE
-    return place.is_file() and place.read_text(encoding="utf-8", errors="replace") == CODE
+    if not place.is_file():
+        return False
+    return same_code(place.read_text(encoding="utf-8", errors="replace"), CODE)
 
 
 def code_hash_of(commit: str) -> str:

@@ -9,7 +9,7 @@ from fullmatch.errors import UserError
 from fullmatch.reproduce.grid import Table
 from fullmatch.reproduce.lines import Line, Spread
 from fullmatch.reproduce.paper import STEPS
-from fullmatch.writing import aside
+from fullmatch.storage.atomic import aside
 
 HEADINGS = (
     "data",

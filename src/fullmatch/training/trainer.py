@@ -8,7 +8,7 @@ import torch
 
 from fullmatch import distributed
 from fullmatch.data.feed import Feed
-from fullmatch.training.evaluation import Scores
+from fullmatch.evaluation.scores import Scores
 from fullmatch.training.randomness import borrowed, seed_step
 from fullmatch.training.state import TrainState
 

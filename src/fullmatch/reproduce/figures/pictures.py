@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import Tensor
 
-    from fullmatch.classifier import Classifier
+    from fullmatch.experiment.classifier import Classifier
 
 IMAGES = 1000  # in the plane
 BATCH = 448  # unlabeled images that decide k
@@ -67,7 +67,7 @@ def tsne(runs: Sequence[Shown]) -> "Figure":
 
 def tested(run: Shown) -> "tuple[Tensor, Tensor]":
     """Some test images, as many of them as are quick enough on a CPU."""
-    from fullmatch.data.stores import evenly
+    from fullmatch.data.stores.base import evenly
 
     source = run.source()
     if source.test is None or source.test_labels is None:

@@ -12,13 +12,13 @@ from fullmatch.errors import UserError, many
 from fullmatch.reproduce import ledger
 from fullmatch.reproduce.ledger import Curve
 from fullmatch.reproduce.names import label
-from fullmatch.runfolder import RunFolder
+from fullmatch.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from fullmatch.classifier import Classifier
     from fullmatch.data import Source
+    from fullmatch.experiment.classifier import Classifier
 
 
 class Shown:
@@ -65,7 +65,7 @@ class Shown:
         return saved["probabilities"].double(), saved["labels"]
 
     def classifier(self) -> "Classifier":
-        from fullmatch.classifier import Classifier
+        from fullmatch.experiment.classifier import Classifier
 
         return Classifier.load(self.needed(self.folder.model))
 

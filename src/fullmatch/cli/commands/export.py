@@ -1,0 +1,43 @@
+"""`fullmatch export`: a finished run's model as an ONNX file."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def export(
+    run: Path,
+    target: Path,
+    *,
+    check_with: Annotated[list[str] | None, Parameter(negative=())] = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a finished run's model as one ONNX file that needs neither torch nor fullmatch.
+
+    Parameters
+    ----------
+    run
+        A run folder.
+    target
+        The file to write, such as model.onnx.
+    check_with
+        Pictures or folders to compare ONNX and PyTorch on. [default: those of the run's data]
+    overwrite
+        Replace the file if it exists.
+    """
+    from fullmatch.errors import many
+    from fullmatch.inference.export import export as exported
+    from fullmatch.inference.trained_run import TrainedRun
+
+    trained = TrainedRun(run)
+    found = exported(trained, target, check_with=check_with or (), overwrite=overwrite)
+    channels, height, width = found.shape
+    print(f"Written to {target}: images, uint8 (batch, {channels}, {height}, {width}) -> ", end="")
+    print(f"probabilities, float32 (batch, {len(trained.classifier.classes)}).")
+    print(
+        f"Largest difference from PyTorch on {many(found.images, 'picture')}: "
+        f"{found.difference:.1e}. Class names are in the file's metadata."
+    )
+    if trained.uncalibrated:
+        print(f"Its {trained.uncalibrated}.")

@@ -1,0 +1,1 @@
+"""What is wrong with data, and what is done about it."""

@@ -1,0 +1,1 @@
+"""Every way pictures come in: benchmarks, folders, tables and arrays."""

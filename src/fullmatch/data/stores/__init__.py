@@ -1,0 +1,1 @@
+"""Images by position: in memory, in files, in Arrow."""

@@ -1,0 +1,264 @@
+"""Semi-supervised image classification as a scikit-learn estimator: -1 in y means unlabeled."""
+
+import os
+import tempfile
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fullmatch.data.dataset import Source, measured_appearance
+from fullmatch.data.quality.cleaning import SHOWN_MORE
+from fullmatch.data.sources.listing import Listing
+from fullmatch.data.stores.base import ImageStore
+from fullmatch.data.stores.files import FileStore
+from fullmatch.data.stores.memory import TensorStore
+from fullmatch.errors import UserError
+from fullmatch.estimator.inputs import (
+    Array,
+    are_paths,
+    below_zero,
+    check_options,
+    labels_of,
+    laid_out,
+    pixel_bytes,
+    pixel_range,
+)
+from fullmatch.evaluation.scores import probabilities
+from fullmatch.experiment.build import EVALUATION_BATCH
+from fullmatch.experiment.classifier import Classifier
+from fullmatch.experiment.run import start
+from fullmatch.experiment.settings import resolve
+from fullmatch.storage.run_folder import RunFolder
+from fullmatch.training.process import as_a_guest
+from fullmatch.training.randomness import borrowed
+
+SMALL = 16  # side up to which pictures get the smallest network
+
+
+class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Learns from few labels and many pictures.
+
+    Pictures are arrays (N, H, W), (N, H, W, C) or (N, C, H, W), rows of pixels (N, F) with
+    `image_shape`, or paths of files. In `y`, -1, NaN, None and "" mean unlabeled.
+
+    algorithm: see `fullmatch list algorithms`.
+    model: see `fullmatch list models`; None: one that suits the size of the pictures.
+    weights: a file that the network named by `model` starts from: safetensors, or a PyTorch state
+        dict.
+    steps, batch: of training; None: what suits most.
+    image_shape: of rows of pixels, such as (8, 8), (3, 32, 32) or (1, -1).
+    image_size: side that picture files are brought to; None: what suits the median picture.
+    pixel_range: values of black and white; None: bytes are 0..255, as are floats, unless the
+        largest in training is 1 or less.
+    flip: whether a mirror image keeps its class; not so for digits and text.
+    settings: any others, such as ("optimizer.rate=0.01",).
+    random_state: of all that is random; training leaves every other generator alone.
+    """
+
+    def __init__(
+        self,
+        algorithm: str = "fullmatch",
+        *,
+        model: str | None = None,
+        weights: str | os.PathLike[str] | None = None,
+        steps: int | None = None,
+        batch: int | None = None,
+        image_shape: tuple[int, ...] | None = None,
+        image_size: int | None = None,
+        pixel_range: tuple[float, float] | None = None,
+        flip: bool = True,
+        settings: Sequence[str] = (),
+        random_state: Any = 0,
+    ) -> None:
+        self.algorithm = algorithm
+        self.model = model
+        self.weights = weights
+        self.steps = steps
+        self.batch = batch
+        self.image_shape = image_shape
+        self.image_size = image_size
+        self.pixel_range = pixel_range
+        self.flip = flip
+        self.settings = settings
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Train on all pictures, and on the labels that are known."""
+        self._forget()
+        try:
+            return self._fit(X, y)
+        except BaseException as error:
+            self._forget()  # else new classes might stay beside an old network
+            if isinstance(error, UserError):  # scikit-learn's callers expect nothing else
+                raise ValueError(str(error)) from None
+            raise
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """(N, C) probabilities, columns as in `classes_`."""
+        check_is_fitted(self)
+        store = self._store(X)
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            probs = probabilities(
+                self.classifier_.to(device), store, batch=EVALUATION_BATCH, device=device
+            )
+        except UserError as error:
+            raise ValueError(str(error)) from None
+        finally:
+            self.classifier_.to("cpu")  # so that it can be pickled for any machine
+        return probs.double().cpu().numpy()
+
+    def predict(self, X: Any) -> Array:
+        """(N,) the likeliest class of each picture."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]  # type: ignore[no-any-return]
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy on the pictures whose labels are known."""
+        found = self.predict(X)
+        truth, known = labels_of(y, len(found))
+        if not known.any():
+            raise ValueError("y: expected a label that is known to score by, got none")
+        weight = np.ones(len(found)) if sample_weight is None else np.asarray(sample_weight)
+        if weight.shape != found.shape:
+            raise ValueError(
+                f"sample_weight: expected {len(found)} weights, one per picture, "
+                f"got shape {weight.shape}"
+            )
+        return float(accuracy_score(truth[known], found[known], sample_weight=weight[known]))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.positive_only = not below_zero(self.pixel_range)
+        return tags
+
+    def _forget(self) -> None:
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def _fit(self, X: Any, y: ArrayLike) -> Self:
+        check_options(**self.get_params())
+        if y is None:
+            raise ValueError("fit requires y to be passed, but the target y is None")
+        if are_paths(X):
+            truth, known = labels_of(y, len(X))
+        else:
+            X = self._checked(X, reset=True)
+            truth, known = labels_of(y, len(X))
+            self.pixel_range_ = pixel_range(X, self.pixel_range)
+        if not known.any():
+            raise ValueError("y: expected some labels, got only unlabeled pictures")
+        self.classes_, codes = np.unique(truth[known], return_inverse=True)
+        if len(self.classes_) < 2:
+            (only,) = self.classes_.tolist()
+            raise ValueError(f"y: expected at least 2 classes, got only one class, {only!r}")
+        labels = np.full(len(truth), -1)
+        labels[known] = codes
+        with as_a_guest():
+            self.classifier_ = self._trained(self._source(X, labels))
+        self.image_shape_ = self.classifier_.image  # (channels, height, width)
+        return self
+
+    def _trained(self, source: Source) -> Classifier:
+        model = self.model
+        if model is None and min(source.images.shape[1:]) <= SMALL:
+            model = "wrn-10-1"
+        settings = (self.settings,) if isinstance(self.settings, str) else self.settings
+        config = resolve(
+            data=source.name,
+            algorithm=self.algorithm,
+            model=model,
+            weights=None if self.weights is None else Path(self.weights),
+            steps=int(self.steps) if isinstance(self.steps, Integral) else self.steps,
+            seed=self._seed(),
+            assignments=(
+                f"data.flip={'true' if self.flip else 'false'}",
+                *(() if self.batch is None else (f"training.batch={self.batch}",)),
+                *settings,
+            ),
+        )
+        with tempfile.TemporaryDirectory(prefix="fullmatch-") as place:
+            run = start(config, RunFolder(Path(place) / "run", new=True), source)
+            for note in run.dataset.notes:
+                if not note.startswith(SHOWN_MORE):  # which is as it should be
+                    warnings.warn(note, stacklevel=4)
+            for _ in run.records():
+                pass
+            # A network is built with random weights before its own are read into it.
+            with borrowed(torch.device("cpu")):
+                return Classifier.load(run.folder.model)
+
+    def _source(self, X: Any, labels: Array) -> Source:
+        names, flip = tuple(map(str, self.classes_.tolist())), bool(self.flip)
+        if are_paths(X):
+            named = list(zip(map(os.fspath, X), labels.tolist(), strict=True))
+            found = Listing(
+                labeled=[(path, str(code)) for path, code in named if code >= 0],
+                unlabeled=[path for path, code in named if code < 0],
+                test=[],
+            ).source("pictures", self.image_size)
+            appearance = replace(found.appearance, flip=flip)
+            return replace(found, classes=names, appearance=appearance)
+        images = self._images(X)
+        appearance = measured_appearance(images, flip=flip)
+        # A row of pixels has no border that could be reflected.
+        padding = min(appearance.padding, min(images.shape[1:]) - 1)
+        return Source(
+            name="arrays",
+            images=images,
+            labels=torch.from_numpy(labels),
+            classes=names,
+            appearance=replace(appearance, padding=padding),
+        )
+
+    def _store(self, X: Any) -> ImageStore:
+        """Pictures to predict, of the shape that was learned."""
+        if are_paths(X):
+            channels, *size = self.image_shape_
+            return FileStore([os.fspath(path) for path in X], (size[0], size[1]), channels)
+        if not hasattr(self, "pixel_range_"):
+            got = "an array" if len(X) else "none"
+            raise ValueError(f"X: expected paths of pictures, as in training, got {got}")
+        store = self._images(self._checked(X, reset=False))
+        if store.shape != self.image_shape_:
+            raise ValueError(
+                f"X: expected pictures of {self.image_shape_} as in training, got {store.shape}"
+            )
+        return store
+
+    def _checked(self, X: Any, *, reset: bool) -> Array:
+        """An array of finite numbers; rows of pixels must be as many as in training."""
+        checked: Array = np.asarray(X)
+        rows = checked.ndim < 3
+        if rows:
+            checked = validate_data(self, X, reset=reset)
+        if rows and self.image_shape is None:
+            raise ValueError(
+                f"X: got rows of {checked.shape[1]} pixels; give image_shape, such as (8, 8)"
+            )
+        if checked.dtype.kind not in "biuf" or not len(checked):
+            raise ValueError(
+                f"X: expected pictures of numbers, got {checked.dtype} of shape {checked.shape}"
+            )
+        return checked
+
+    def _images(self, X: Array) -> TensorStore:
+        pixels = pixel_bytes(laid_out(X, self.image_shape), *self.pixel_range_)
+        return TensorStore(torch.from_numpy(np.ascontiguousarray(pixels)))
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, int | np.integer):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31))

@@ -1,0 +1,1 @@
+"""A run: built from a config, started, resumed, finished, and measured."""

@@ -1,0 +1,111 @@
+"""A trained classifier: network, algorithm and preprocessing, in one file that runs no code."""
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from fullmatch.augment.views import Augmenter
+from fullmatch.config import from_table, to_table
+from fullmatch.core import Algorithm, Appearance, Network, Task
+from fullmatch.errors import UserError
+from fullmatch.models import network
+from fullmatch.storage.tensors import write_tensors
+from fullmatch.training.randomness import borrowed
+
+
+class Classifier(nn.Module):
+    """Stored images in, class probabilities out."""
+
+    def __init__(
+        self,
+        network: Network,
+        algorithm: Algorithm,
+        augment: Augmenter,
+        *,
+        classes: tuple[str, ...],
+        image: tuple[int, int, int],
+    ) -> None:
+        super().__init__()
+        self.network, self.algorithm, self.augment = network, algorithm, augment
+        self.classes = classes
+        self.image = image  # (channels, height, width) of a stored image
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(B, channels, H, W) uint8 -> (B, C) probabilities."""
+        view = self.augment(images, "plain").contiguous(memory_format=torch.channels_last)
+        return self.algorithm.predict(self.network, view)
+
+    def save(self, path: Path, *, model: str, spec: dict[str, Any], task: Task) -> None:
+        """Write weights and all that is needed to build them up again."""
+        about = {
+            "model": model,
+            "image": self.image,
+            "classes": self.classes,
+            "appearance": to_table(self.augment.appearance),
+        }
+        tensors = {f"network.{n}": t for n, t in self.network.state_dict().items()}
+        if type(self.algorithm).predict is not Algorithm.predict:
+            # The algorithm's own head is the classifier, so it goes along.
+            about |= {"algorithm": spec, "task": asdict(task)}
+            tensors |= {f"algorithm.{n}": t for n, t in self.algorithm.state_dict().items()}
+        write_tensors(path, tensors, fullmatch=json.dumps(about))
+
+    @classmethod
+    def load(cls, path: Path) -> "Classifier":
+        """Read what `save` wrote, ready for prediction on the CPU."""
+        if path.is_file() and not os.access(path, os.R_OK):  # for safetensors it is not there
+            raise UserError(f"{path} may not be read by you; have its owner allow it")
+        try:
+            with safe_open(path, framework="pt") as file:
+                about = json.loads(file.metadata()["fullmatch"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (OSError, SafetensorError, KeyError, TypeError, ValueError):
+            raise UserError(
+                f"{path} is missing, damaged, or no model of fullmatch; train one with: "
+                "fullmatch train"
+            ) from None
+        try:
+            appearance = from_table(Appearance, about["appearance"])
+            algorithm = read_algorithm(about)
+            model, classes, image = about["model"], tuple(about["classes"]), tuple(about["image"])
+            view = (image[0], appearance.crop or image[1], appearance.crop or image[2])
+        except (KeyError, IndexError, TypeError, UserError) as error:
+            raise of_another_version(path, error) from None
+        with borrowed(torch.device("cpu")):  # its first weights are drawn, then replaced
+            body = network(model, len(classes), view)
+        classifier = cls(body, algorithm, Augmenter(appearance), classes=classes, image=image)
+        if classifier.state_dict().keys() != tensors.keys():
+            raise UserError(f"{path} does not fit the model {model!r} it names")
+        try:
+            classifier.load_state_dict(tensors)
+        except RuntimeError as error:
+            raise of_another_version(path, error) from None
+        return classifier.to(memory_format=torch.channels_last).eval()
+
+
+def read_algorithm(about: dict[str, Any]) -> Algorithm:
+    """The one whose head is the classifier, if it is."""
+    from fullmatch.algorithms import algorithm as spec_of
+
+    if "algorithm" not in about:
+        return Algorithm()
+    named = dict(about["algorithm"])
+    spec = spec_of(named.pop("name"))
+    task: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in about["task"].items()}
+    built: Algorithm = from_table(type(spec), named, "algorithm.").build(Task(**task))
+    return built
+
+
+def of_another_version(path: Path, error: Exception) -> UserError:
+    said = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+    reason = " ".join(said.split())
+    return UserError(
+        f"{path} was not written by this version of fullmatch ({reason}); use the version that "
+        "wrote it, or train it anew with: fullmatch train"
+    )

@@ -1,0 +1,1 @@
+"""A finished model at work: predictions, novelty, export, card, suggestions."""

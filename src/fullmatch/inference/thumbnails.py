@@ -1,0 +1,27 @@
+"""A picture as any browser can show it: upright, not too large, without its metadata."""
+
+import io
+import os
+
+from PIL import Image, ImageOps
+
+from fullmatch.data.stores import pictures
+
+
+def open_file(path: str) -> Image.Image:
+    """Opens a picture file, and nothing that would be waited for, such as a pipe."""
+    if not os.path.isfile(path):
+        raise FileNotFoundError(path)
+    return Image.open(path)
+
+
+def preview(image: Image.Image, side: int) -> bytes:
+    """A JPEG of its first frame, at most `side` pixels wide and high."""
+    image.draft(None, (side, side))  # lets JPEG skip detail that would not show
+    image = ImageOps.exif_transpose(image)
+    scale = min(1.0, side / max(image.size))
+    width, height = (max(1, round(scale * length)) for length in image.size)
+    pixels = pictures.fit(image, (height, width), 3)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels.transpose(1, 2, 0)).save(buffer, "JPEG", quality=90, subsampling=0)
+    return buffer.getvalue()

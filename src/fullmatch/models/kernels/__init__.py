@@ -1,0 +1,1 @@
+"""Everything that exists for a GPU."""

@@ -1,0 +1,1 @@
+"""What every page shares: its colors, and HTML that is escaped."""

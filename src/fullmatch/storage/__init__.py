@@ -1,0 +1,1 @@
+"""The run folder: every file in it, read and written in one place."""

@@ -1,0 +1,210 @@
+"""Configs: TOML both ways for every algorithm, and mistakes that name their place."""
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Literal
+
+import pytest
+import tomli_w
+
+from fullmatch.algorithms import FixMatch, Full, algorithm, full, name_of, names
+from fullmatch.config import (
+    DataConfig,
+    ExperimentConfig,
+    ModelConfig,
+    OptimizerConfig,
+    TrainingConfig,
+    config_table,
+    experiment_config,
+    fingerprint,
+    from_table,
+    merged,
+    overrides,
+    read_toml,
+)
+from fullmatch.errors import UserError
+from fullmatch.experiment.settings import resolve
+
+
+def config(**changes: object) -> ExperimentConfig:
+    return ExperimentConfig(algorithm=FixMatch(), **changes)  # type: ignore[arg-type]
+
+
+def through_toml(one: ExperimentConfig, tmp_path: Path) -> ExperimentConfig:
+    path = tmp_path / "config.toml"
+    path.write_text(tomli_w.dumps(config_table(one, name_of)), encoding="utf-8")
+    return experiment_config(read_toml(path), algorithm)
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_spec_there_and_back(name: str, tmp_path: Path) -> None:
+    one = ExperimentConfig(algorithm=algorithm(name))
+    assert through_toml(one, tmp_path) == one
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_field_there_and_back(name: str, tmp_path: Path) -> None:
+    """With a value that is not the default, so that nothing is lost on the way."""
+    spec = algorithm(name)
+    for field in dataclasses.fields(spec):
+        value = getattr(spec, field.name)
+        changed: object = {
+            bool: lambda v: not v,
+            int: lambda v: v + 1,
+            float: lambda v: v / 2 + 0.125,
+        }.get(type(value), lambda v: v)(value)
+        one = ExperimentConfig(algorithm=dataclasses.replace(spec, **{field.name: changed}))
+        assert through_toml(one, tmp_path) == one, field.name
+
+
+def test_odd_values_there_and_back(tmp_path: Path) -> None:
+    one = ExperimentConfig(
+        data=DataConfig(name='of "Zoë" & \\ 猫', labels=7, split_seed=0, root="/x y", size=9),
+        algorithm=full(FixMatch(threshold=1 / 3), variant="paper", alpha=1e-17),
+        model=ModelConfig(pretrained=True),
+        optimizer=OptimizerConfig(rate=0.1 + 0.2, clip=1.0),
+        training=TrainingConfig(ratio=None, threads=3, deterministic=True),
+        baseline=True,
+        seed=2**62,
+    )
+    assert through_toml(one, tmp_path) == one
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"sed": 1}, "unknown setting 'sed'; did you mean 'seed'?"),
+        ({"training": {"stesp": 1}}, "unknown setting 'training.stesp'; did you mean 'steps'?"),
+        ({"training": {"qqqqqq": 1}}, "unknown setting 'training.qqqqqq'"),
+        ({"algorithm": {"name": "fixmatch", "treshold": 0.9}}, "did you mean 'threshold'?"),
+        ({"algorithm": {"name": "fullmatch", "full": {"alfa": 1}}}, "did you mean 'alpha'?"),
+        ({"algorithm": {"name": "fixmach"}}, "unknown algorithm 'fixmach'"),
+        ({"algorithm": "fixmatch"}, "algorithm is 'fixmatch', expected a table with a name"),
+        ({"training": 3}, "training is 3, expected a table"),
+        ({"training": {"steps": "10"}}, "training.steps is '10', expected a whole number"),
+        ({"training": {"steps": 1.5}}, "training.steps is 1.5, expected a whole number"),
+        ({"training": {"steps": True}}, "training.steps is True, expected a whole number"),
+        ({"optimizer": {"rate": "fast"}}, "optimizer.rate is 'fast', expected a number"),
+        ({"optimizer": {"nesterov": 1}}, "optimizer.nesterov is 1, expected true or false"),
+        ({"data": {"name": 3}}, "data.name is 3, expected a text"),
+        ({"data": {"strong": "torchsl"}}, "did you mean 'torchssl'?"),
+        ({"training": {"steps": 0}}, "training.steps is 0, expected 1 or more"),
+        ({"training": {"log_every": 0}}, "training.log_every is 0, expected 1 or more"),
+        ({"training": {"ema": 1.5}}, "training.ema is 1.5, expected 0 to 1"),
+        ({"seed": -1}, "seed is -1, expected 0 to"),
+        ({"optimizer": {"cosine": 0.75}}, "optimizer.cosine is 0.75, expected 0 to 0.5"),
+        ({"algorithm": {"name": "fullmatch", "full": {"beta": -1}}}, "algorithm.full.beta is -1.0"),
+        ({"optimizer": {"rate": math.nan}}, "optimizer.rate is nan, expected a finite number"),
+    ],
+)
+def test_mistakes_name_their_place(table: dict[str, object], words: str) -> None:
+    with pytest.raises(UserError) as error:
+        experiment_config({"algorithm": {"name": "fixmatch"}} | table, algorithm)
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+def test_algorithm_must_be_named() -> None:
+    with pytest.raises(UserError, match="names no algorithm"):
+        experiment_config({}, algorithm)
+
+
+def test_typed_texts_become_what_their_field_is() -> None:
+    table = overrides(
+        [
+            "training.steps=12",
+            "optimizer.rate=1",
+            "optimizer.nesterov=false",
+            "data.name = 12",
+            "data.labels=none",
+            "training.precision=fp32",
+            "algorithm.full.alpha=0.5",
+        ]
+    )
+    one = experiment_config(merged({"algorithm": {"name": "fixmatch"}}, table), algorithm)
+    assert (one.training.steps, one.optimizer.rate, one.optimizer.nesterov) == (12, 1.0, False)
+    assert isinstance(one.optimizer.rate, float)
+    assert (one.data.name, one.data.labels, one.training.precision) == ("12", None, "fp32")
+    assert one.algorithm.full == Full(alpha=0.5)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "words"),
+    [
+        ("training.steps", "expected a.b=value"),
+        ("=3", "expected a.b=value"),
+        ("training.steps=1\ntraining.batch=2", "expected a.b=value on one line"),
+        ("training.steps=many", "training.steps is 'many', expected a whole number"),
+        ("training.steps=1.5", "training.steps is 1.5, expected a whole number"),
+        ("training.steps=", "training.steps is '', expected a whole number"),
+        ("optimizer.nesterov=True", "expected true or false"),
+        ("training=3", "training is '3', expected a table"),
+        ("training.execution=fast", "expected one of auto, eager, compiled, graph"),
+        ("algorithm.full=yes", "expected a table"),
+    ],
+)
+def test_wrong_assignments(assignment: str, words: str) -> None:
+    with pytest.raises(UserError) as error:
+        table = overrides([assignment])
+        experiment_config(merged({"algorithm": {"name": "fixmatch"}}, table), algorithm)
+    assert words in str(error.value)
+
+
+def test_a_value_has_no_parts() -> None:
+    with pytest.raises(UserError, match="'training' was set to a value before"):
+        overrides(["training=3", "training.steps=4"])
+
+
+def test_full_can_be_put_on_and_taken_off() -> None:
+    def of(name: str, *assignments: str) -> object:
+        table = merged({"algorithm": {"name": name}}, overrides(assignments))
+        return experiment_config(table, algorithm).algorithm
+
+    assert of("fixmatch", "algorithm.full=default") == full(FixMatch())
+    assert of("fullmatch", "algorithm.full=none") == FixMatch()
+    assert of("fullmatch", "algorithm.full.form=ce") == full(FixMatch(), form="ce")
+
+
+def test_tuples_are_lists_in_toml_and_commas_in_a_text() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Shapes:
+        sides: tuple[float, ...] = (1.0,)
+        kind: Literal["a", "b"] = "a"
+
+    assert from_table(Shapes, {"sides": [1, 2.5]}).sides == (1.0, 2.5)
+    assert from_table(Shapes, overrides(["sides=1,2.5"])).sides == (1.0, 2.5)
+    with pytest.raises(UserError, match="sides is 3, expected a list"):
+        from_table(Shapes, {"sides": 3})
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"[training\n", "is not TOML"), (b"\xff\xfe", "is not TOML"), (None, "cannot read")],
+)
+def test_unreadable_file(content: bytes | None, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError, match=words):
+        read_toml(path)
+    with pytest.raises(UserError, match="cannot read"):
+        read_toml(tmp_path)
+
+
+def test_fingerprint_changes_with_anything() -> None:
+    ones = [
+        config(),
+        config(seed=1),
+        config(data=DataConfig(labels=4)),
+        config(training=TrainingConfig(steps=3)),
+        ExperimentConfig(algorithm=full(FixMatch())),
+        ExperimentConfig(algorithm=FixMatch(threshold=0.9500001)),
+    ]
+    assert len({fingerprint(config_table(one, name_of)) for one in ones}) == len(ones)
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "-inf"])
+@pytest.mark.parametrize("where", ["optimizer.rate", "algorithm.full.alpha"])
+def test_numbers_are_finite(where: str, value: str) -> None:
+    with pytest.raises(UserError, match=rf"{where} is -?(inf|nan), expected a finite number"):
+        resolve(assignments=[f"{where}={value}"])

@@ -1,0 +1,106 @@
+"""A trained model in one file: it predicts the same after a journey, and runs no code."""
+
+import json
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+from fullmatch.errors import UserError
+from fullmatch.experiment.classifier import Classifier
+from fullmatch.experiment.run import Run
+from tests.small_runs import begin, config, digits, finish
+
+
+@pytest.fixture(scope="module", params=["fullmatch", "npmatch"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One whose network is the classifier, and one whose head is."""
+    return finish(begin(config(request.param), tmp_path_factory.mktemp("run") / "run"))
+
+
+def test_predicts_what_the_run_predicted(run: Run) -> None:
+    classifier = Classifier.load(run.folder.model)
+    assert classifier.classes == digits().classes and classifier.image == (1, 8, 8)
+    saved = load_file(run.folder.predictions)
+    test = digits().test
+    assert test is not None
+    with torch.no_grad():
+        found = classifier(test.read(torch.arange(len(test))))
+    torch.testing.assert_close(found, saved["probabilities"], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found.sum(dim=1), torch.ones(50))
+    assert not classifier.training
+
+
+def test_file_holds_no_more_than_it_needs(run: Run) -> None:
+    tensors = load_file(run.folder.model)
+    heads = [name for name in tensors if not name.startswith("network.")]
+    assert bool(heads) is (run.config.algorithm.about.paper == "NP-Match")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        b"",
+        b"not a model",
+        b"\xff" * 64,
+        pickle.dumps(type("Bomb", (), {"__reduce__": lambda self: (os.abort, ())})()),
+    ],
+    ids=["missing", "empty", "text", "huge header", "pickle"],
+)
+def test_no_model(content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError, match=r"missing, damaged, or no model of fullmatch"):
+        Classifier.load(path)
+
+
+def test_foreign_tensors(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    save_file({"weight": torch.zeros(3)}, path)
+    with pytest.raises(UserError, match="no model of fullmatch"):
+        Classifier.load(path)
+    about = {"model": "wrn-10-1", "image": [1, 8, 8], "classes": ["a", "b"]}
+    about["appearance"] = {"mean": [0.5], "std": [0.5]}
+    save_file({"network.other": torch.zeros(3)}, path, metadata={"fullmatch": json.dumps(about)})
+    with pytest.raises(UserError, match="does not fit the model 'wrn-10-1'"):
+        Classifier.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"appearance": None}, "TypeError"),
+        ({"appearance": {"mean": [0.5], "std": [0.5], "gamma": 2}}, "unknown setting 'gamma'"),
+        ({"classes": ["a", "b"]}, "size mismatch"),
+        ({"image": [1]}, "IndexError"),
+        ({"algorithm": {"name": "laermatch"}, "task": {}}, "unknown algorithm 'laermatch'"),
+    ],
+)
+def test_another_version(run: Run, change: dict[str, object], words: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    with safe_open(run.folder.model, framework="pt") as file:
+        about = json.loads(file.metadata()["fullmatch"])
+    save_file(load_file(run.folder.model), path, {"fullmatch": json.dumps(about | change)})
+    with pytest.raises(UserError, match=f"{path} was not written by this version.*{words}"):
+        Classifier.load(path)
+
+
+def test_all_may_read_what_the_folder_lets_them(run: Run) -> None:
+    config = run.folder.config.stat().st_mode
+    written = list(run.folder.path.rglob("*.safetensors"))
+    assert len(written) >= 3  # model, predictions and state
+    assert {path.stat().st_mode for path in written} == {config}
+
+
+def test_a_file_of_somebody_else_is_no_damaged_one(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may read anything
+    with pytest.raises(UserError, match="may not be read by you; have its owner allow it"):
+        Classifier.load(run.folder.model)

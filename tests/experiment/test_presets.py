@@ -1,0 +1,64 @@
+"""The published settings, number by number."""
+
+import pytest
+
+from fullmatch.algorithms import names
+from fullmatch.data import DATASETS
+from fullmatch.experiment import presets
+
+
+@pytest.mark.parametrize(
+    ("data", "labels", "model", "decay", "batch"),
+    [
+        ("cifar10", 40, "wrn-28-2", 5e-4, 64),
+        ("cifar100", 400, "wrn-28-8", 1e-3, 64),
+        ("svhn", 40, "wrn-28-2", 5e-4, 64),
+        ("stl10", 1000, "wrn-37-2", 5e-4, 64),
+        ("imagenet", 100_000, "resnet50", 3e-4, 32),
+    ],
+)
+def test_published(data: str, labels: int, model: str, decay: float, batch: int) -> None:
+    found = presets.paper(data)
+    assert found.data.labels == labels and found.model.name == model
+    assert (found.optimizer.rate, found.optimizer.momentum) == (0.03, 0.9)
+    assert found.optimizer.nesterov and found.optimizer.weight_decay == decay
+    assert found.optimizer.cosine == 7 / 16 and found.model.norm_momentum == 0.001
+    training = found.training
+    assert (training.steps, training.batch, training.ratio) == (2**20, batch, 7)
+    assert training.ema == 0.999 and training.evaluate_every == 1024
+
+
+def test_budgets_and_labels() -> None:
+    assert presets.paper("cifar10", 250, budget="fast").training.steps == 2**16
+    assert presets.paper("cifar10", 250).data.labels == 250
+
+
+def test_svhn_is_mirrored_as_in_torchssl() -> None:
+    flips = {name: presets.default(name, None, "fullmatch").data.flip for name in DATASETS}
+    assert {name for name, flip in flips.items() if flip} == {"svhn", "svhn-noextra"}
+    assert flips["digits"] is None and flips["cifar10"] is None  # as their catalog entry says
+
+
+def test_every_data_set_has_label_counts() -> None:
+    assert set(presets.LABELS) == set(DATASETS)
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_algorithm_has_a_preset(name: str) -> None:
+    found = presets.default("cifar10", 40, name)
+    assert found.training.ratio == found.algorithm.ratio
+
+
+def test_recipes_of_methods() -> None:
+    found = presets.paper("cifar10", algorithm="npmatch").optimizer
+    assert (found.clip, found.cosine) == (3.0, 63 / 128)
+
+
+def test_own_pictures_keep_all_labels() -> None:
+    found = presets.default("some/folder", None, "fullmatch")
+    assert found.data.name == "some/folder" and found.data.labels is None
+    assert (found.training.steps, found.training.ema, found.model.norm_momentum) == (
+        2000,
+        0.99,
+        0.01,
+    )

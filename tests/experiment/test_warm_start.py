@@ -1,0 +1,122 @@
+"""A new run starts where an earlier one ended, class by class, or from a file of weights."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from fullmatch.config import ExperimentConfig
+from fullmatch.data import SemiDataset
+from fullmatch.errors import UserError
+from fullmatch.experiment.baseline import baseline_of
+from fullmatch.experiment.cross_validation import Estimate
+from fullmatch.experiment.inputs import split_of
+from fullmatch.experiment.run import Run
+from fullmatch.experiment.warm_start import start_from
+from fullmatch.inference.trained_run import TrainedRun
+from fullmatch.models import network
+from tests.served import pets_run
+from tests.small_runs import again, begin, config, digits, finish, remains, stop_after
+
+IMAGE = (3, 32, 32)
+
+
+def test_the_same_classes_give_the_same_network() -> None:
+    old = TrainedRun(pets_run()).classifier
+    fresh = network("wrn-10-1", 2, IMAGE)
+    assert start_from(pets_run(), fresh, old.classes) == f"starts from {pets_run()}"
+    for name, tensor in fresh.state_dict().items():
+        assert torch.equal(tensor, old.network.state_dict()[name]), name
+
+
+def test_classes_keep_their_rows_and_new_ones_start_anew() -> None:
+    old = TrainedRun(pets_run()).classifier
+    first, second = old.classes
+    fresh = network("wrn-10-1", 3, IMAGE)
+    before = fresh.state_dict()["head.weight"].clone()
+    said = start_from(pets_run(), fresh, (second, "owl", first))
+    assert said.endswith("; new to it: owl")
+    pictures = torch.rand(4, *IMAGE)
+    with torch.no_grad():
+        ours = fresh.eval()(pictures).logits
+        theirs = old.network(pictures).logits
+    assert torch.allclose(ours[:, [2, 0]], theirs, atol=1e-5)
+    assert torch.equal(fresh.state_dict()["head.weight"][1], before[1])
+
+
+@pytest.mark.parametrize(
+    ("model", "channels", "classes", "message"),
+    [
+        ("wrn-10-2", 3, ("cat | tiger", "x"), "another network"),
+        ("wrn-16-1", 3, ("cat | tiger", "x"), "another network"),
+        ("wrn-10-1", 1, ("cat | tiger", "x"), "other channels"),
+        ("wrn-10-1", 3, ("x", "y"), "none of these classes"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    model: str, channels: int, classes: tuple[str, ...], message: str
+) -> None:
+    fresh = network(model, len(classes), (channels, 32, 32))
+    before = {name: tensor.clone() for name, tensor in fresh.state_dict().items()}
+    with pytest.raises(UserError, match=message):
+        start_from(pets_run(), fresh, classes)
+    assert all(torch.equal(before[name], t) for name, t in fresh.state_dict().items())
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    torch.manual_seed(5)
+    path = tmp_path / "weights.pth"
+    torch.save({"model": network("wrn-10-1", 7, (1, 8, 8)).state_dict()}, path)
+    return path
+
+
+def weighted(file: Path, *settings: str) -> ExperimentConfig:
+    return config("fullmatch", f"model.weights={file}", *settings, model="wrn-10-1")
+
+
+def starts_from(run: Run, file: Path) -> bool:
+    stem = torch.load(file, weights_only=True)["model"]["stem.weight"]
+    networks = (run.state.student, run.state.teacher)
+    return all(torch.equal(each.state_dict()["stem.weight"].cpu(), stem) for each in networks)
+
+
+def test_a_run_and_the_labels_alone_start_from_the_file(file: Path, tmp_path: Path) -> None:
+    run = begin(weighted(file), tmp_path / "run")
+    assert starts_from(run, file) and run.config.model.weights == str(file)
+    assert any("left out of the file: head.weight, head.bias" in note for note in run.notes)
+    finish(run)
+    alone = baseline_of(run.folder, digits())
+    assert alone is not None and starts_from(alone, file)
+
+
+def test_labels_held_out_are_judged_from_the_same_start(file: Path, tmp_path: Path) -> None:
+    chosen, source = weighted(file), replace(digits(), benchmark=False, test=None)
+    dataset = SemiDataset.of(source, split_of(chosen, source))
+    assert Estimate(chosen, dataset, tmp_path).config.model.weights == str(file)
+
+
+def test_resume_does_not_need_the_file(file: Path, tmp_path: Path) -> None:
+    straight, broken = tmp_path / "straight", tmp_path / "broken"
+    finish(begin(weighted(file), straight))
+    stop_after(begin(weighted(file), broken), 2)
+    file.unlink()
+    finish(again(broken))
+    assert remains(broken) == remains(straight)
+
+
+def test_backbones_with_weights_keep_their_normalisation(tmp_path: Path) -> None:
+    path = tmp_path / "own.pth"
+    torch.save(network("timm:test_resnet", 10, (1, 8, 8)).state_dict(), path)
+    named = "model.name=timm:test_resnet"
+    kept = begin(weighted(path, named), tmp_path / "kept").classifier("teacher")
+    assert kept.augment.appearance.mean == (0.5,) and kept.augment.appearance.std == (0.5,)
+    plain = begin(config("fullmatch", named), tmp_path / "plain").classifier("teacher")
+    assert plain.augment.appearance == digits().appearance
+
+
+def test_a_network_starts_once(file: Path) -> None:
+    for other in ("model.pretrained=true", "model.start=elsewhere"):
+        with pytest.raises(UserError, match=r"model\.weights and model\.\w+ are both set"):
+            weighted(file, other)
