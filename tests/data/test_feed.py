@@ -12,8 +12,7 @@ from fullmatch.core import Appearance
 from fullmatch.data import FileStore, SemiDataset, TensorStore
 from fullmatch.data.feed import Feed, RawBatch, ResidentFeed, StreamingFeed, feed_of, forks
 from fullmatch.errors import UserError
-
-from .conftest import Draw
+from tests.data.conftest import Draw
 
 CPU = torch.device("cpu")
 

@@ -21,8 +21,7 @@ from fullmatch.data.sources.catalog import Benchmark
 from fullmatch.data.stores.files import FileStore
 from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError
-
-from .conftest import Draw
+from tests.data.conftest import Draw
 
 RNG = np.random.default_rng(0)
 

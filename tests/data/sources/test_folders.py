@@ -16,8 +16,7 @@ from fullmatch.data.sources.survey import survey
 from fullmatch.data.stores.files import FileStore
 from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError
-
-from .conftest import Draw
+from tests.data.conftest import Draw
 
 
 def refused(folder: Path, message: str) -> None:

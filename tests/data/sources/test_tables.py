@@ -6,8 +6,7 @@ import pytest
 
 from fullmatch.data import Source, load
 from fullmatch.errors import UserError
-
-from .conftest import Draw
+from tests.data.conftest import Draw
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from fullmatch.data.stores.arrow import ArrowStore
 from fullmatch.data.stores.files import FileStore
 from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError
-
-from .conftest import Draw
+from tests.data.conftest import Draw
 
 COLORS = [(10, 20, 30), (40, 50, 60), (70, 80, 90)]
 
