@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fullmatch.errors import UserError
-from fullmatch.storage.atomic import aside, write
+from fullmatch.storage.atomic import replacing, write_text
 from tests.full_disk import full_disk
 
 
@@ -17,14 +17,14 @@ def test_a_full_disk_leaves_what_there_was(tmp_path: Path, old: str | None) -> N
     path = tmp_path / "file.txt"
     if old is not None:
         path.write_text(old)
-    with full_disk(), pytest.raises(UserError, match=r"cannot write .*file\.txt: .*; mend that"):
-        write(path, "new " * 100)
+    with full_disk(), pytest.raises(UserError, match=r"cannot write .*file\.txt: .*; fix that"):
+        write_text(path, "new " * 100)
     assert [each.read_text() for each in tmp_path.iterdir()] == ([] if old is None else [old])
-    write(path, "new")
+    write_text(path, "new")
     assert [each.read_text() for each in tmp_path.iterdir()] == ["new"]
 
 
-def test_a_read_only_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There even the cleaning up fails, which must not hide why."""
 
     def refused(*_: object, **__: object) -> None:
@@ -33,11 +33,11 @@ def test_a_read_only_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for name in ("write_text", "unlink"):
         monkeypatch.setattr(Path, name, refused)
     with pytest.raises(UserError, match="Read-only file system"):
-        write(tmp_path / "file.txt", "new")
+        write_text(tmp_path / "file.txt", "new")
 
 
 def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), aside(tmp_path / "file.txt") as place:
+    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "file.txt") as place:
         place.write_text("half")
         raise KeyboardInterrupt
     assert not list(tmp_path.iterdir())
@@ -45,29 +45,29 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    write(tmp_path / "link", "text")
+    write_text(tmp_path / "link", "text")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == "text"
 
 
 def test_what_is_no_file_is_written_to_as_it_is(tmp_path: Path) -> None:
     """Such as /dev/stdout, where that is a pipe: it leads to no path that could be replaced."""
     reader, writer = os.pipe()
-    write(Path(f"/dev/fd/{writer}"), "text")
+    write_text(Path(f"/dev/fd/{writer}"), "text")
     assert os.read(reader, 100) == b"text"
     for end in (reader, writer):
         os.close(end)
     with pytest.raises(UserError, match="Is a directory"):
-        write(tmp_path, "text")
+        write_text(tmp_path, "text")
 
 
 def test_names_of_files_may_be_any_bytes(tmp_path: Path) -> None:
-    write(tmp_path / "names.txt", os.fsdecode(b"caf\xe9.png"))
+    write_text(tmp_path / "names.txt", os.fsdecode(b"caf\xe9.png"))
     assert (tmp_path / "names.txt").read_bytes() == b"caf\xe9.png"
 
 
 def test_a_private_file_stays_private(tmp_path: Path) -> None:
     path = tmp_path / ("é" * 120)  # near the longest name there may be
-    write(path, "first")
+    write_text(path, "first")
     path.chmod(0o600)
-    write(path, "second")
+    write_text(path, "second")
     assert path.read_text() == "second" and path.stat().st_mode & 0o777 == 0o600

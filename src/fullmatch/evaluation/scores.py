@@ -1,50 +1,34 @@
 """How good a network is on labeled images: accuracy, calibration, and what it confuses."""
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
 import torch
 from torch import Tensor
 
 from fullmatch.data.stores.base import ImageStore
+from fullmatch.evaluation.intervals import wilson_interval
+from fullmatch.storage.result import FinalScores, Scores
 
 BINS = 15  # of confidence, for the expected calibration error
-
-
-@dataclass(frozen=True)
-class Scores:
-    """All fractions in [0, 1]."""
-
-    top1: float
-    top5: float | None  # None with five classes or fewer
-    ece: float  # expected calibration error
-    per_class: tuple[float | None, ...]  # accuracy of each class; None without test images
-    confusion: tuple[tuple[int, ...], ...]  # rows are true classes, columns predicted ones
-
-    def summary(self) -> dict[str, float]:
-        """The numbers worth a line of the log."""
-        top5 = {} if self.top5 is None else {"top5": self.top5}
-        return {"top1": self.top1, **top5, "ece": self.ece}
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+WINDOW = 20  # evaluations in the median
 
 
 @torch.no_grad()
-def probabilities(
+def predict_probabilities(
     predict: Callable[[Tensor], Tensor], images: ImageStore, *, batch: int, device: torch.device
 ) -> Tensor:
     """(N, C) class probabilities of every image, in order."""
-    everything = torch.arange(len(images), device=device)
+    positions = torch.arange(len(images), device=device)
     starts = range(0, len(images), batch)
     return torch.cat(
-        [predict(images.read(everything[at : at + batch]).to(device)) for at in starts]
+        [predict(images.read(positions[at : at + batch]).to(device)) for at in starts]
     )
 
 
-def scores(probs: Tensor, labels: Tensor) -> Scores:
-    """Scores of predictions against the truth."""
+def compute_scores(probs: Tensor, labels: Tensor) -> Scores:
+    """Scores of predictions (N, C) against labels (N,)."""
     probs, labels = probs.double().cpu(), labels.cpu()
     count, classes = probs.shape
     confidence, predicted = probs.max(dim=1)
@@ -65,4 +49,20 @@ def scores(probs: Tensor, labels: Tensor) -> Scores:
             for hits, total in zip(confusion.diagonal().tolist(), members.tolist(), strict=True)
         ),
         confusion=tuple(tuple(row) for row in confusion.tolist()),
+    )
+
+
+def summarize_scores(scores: Scores) -> dict[str, float]:
+    """The numbers worth a line of the log."""
+    top5 = {} if scores.top5 is None else {"top5": scores.top5}
+    return {"top1": scores.top1, **top5, "ece": scores.ece}
+
+
+def finalize_scores(scores: Scores, curve: Sequence[float] = ()) -> FinalScores:
+    """Scores at the end, with the test accuracies seen in training where that is the protocol."""
+    return FinalScores(
+        **asdict(scores),
+        interval=wilson_interval(scores.top1, scores.images),
+        median_last_20=statistics.median(curve[-WINDOW:]) if curve else None,
+        best_chosen_on_test=max(curve) if curve else None,
     )

@@ -1,45 +1,69 @@
-"""Checkpoints that are whole or not there: written aside, synced, then renamed into place."""
+"""Checkpoints that are complete or not there: written aside, synced, then renamed into place."""
 
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from fullmatch.storage.json_files import from_json, to_json
 from fullmatch.storage.tensors import write_tensors
 
 KEPT = 2
 FORMAT = 1  # raised when what a checkpoint holds changes
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError)
 TENSORS, FACTS = "state.safetensors", "state.json"
 
 
-class Damaged(Exception):
+@dataclass(frozen=True, kw_only=True)
+class CheckpointFacts:
+    """What is not a tensor: where training stood, and what it was of."""
+
+    step: int
+    config: str  # fingerprint of the settings
+    data: str  # fingerprint of pictures and labels
+    metrics: tuple[str, ...]  # names of the metrics that are summed since the last log record
+    metrics_size: int  # of metrics.jsonl, in bytes
+    seconds: float  # of training
+    started: str = ""  # a sentence about the weights that the run started from
+    threads: int
+    versions: dict[str, str]
+
+
+class Checkpoint(NamedTuple):
+    tensors: dict[str, Tensor]
+    facts: CheckpointFacts
+
+
+class DamagedCheckpoint(Exception):
     """A checkpoint that cannot be used, and why."""
 
 
-def save(folder: Path, step: int, state: dict[str, Tensor], facts: dict[str, Any]) -> Path:
-    """Write a checkpoint; facts are anything JSON can hold. Only the newest two are kept."""
+def save_checkpoint(folder: Path, state: dict[str, Tensor], facts: CheckpointFacts) -> Path:
+    """Write a checkpoint; only the newest two are kept."""
+    step = facts.step
     folder.mkdir(exist_ok=True)
     place = folder / f"step-{step:09d}"
     if place.exists():
         try:
-            load(place)
+            load_checkpoint(place)
             return place  # a state is a function of its step: this is it already
-        except Damaged:
+        except DamagedCheckpoint:
             shutil.rmtree(place)
     aside = folder / f".step-{step:09d}.{os.getpid()}"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
     try:
         write_tensors(aside / TENSORS, state)
-        facts = {"format": FORMAT, "step": step, **facts}
-        text = json.dumps(facts | {"sha256": digest(aside / TENSORS, facts)}, indent=1)
+        table = {"format": FORMAT, **to_json(facts)}
+        text = json.dumps(table | {"sha256": digest(aside / TENSORS, table)}, indent=1)
         (aside / FACTS).write_text(text + "\n", encoding="utf-8")
         for written in (aside / TENSORS, aside / FACTS, aside):
             sync(written)
@@ -48,49 +72,49 @@ def save(folder: Path, step: int, state: dict[str, Tensor], facts: dict[str, Any
         shutil.rmtree(aside, ignore_errors=True)  # a full disk needs the room
         raise
     sync(folder)
-    for old in [*folder.glob(".step-*"), *whole(folder)[:-KEPT]]:
+    for old in [*folder.glob(".step-*"), *complete_checkpoints(folder)[:-KEPT]]:
         shutil.rmtree(old)
     return place
 
 
-def load(place: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and facts of one checkpoint; `Damaged` if a single byte is not as written."""
+def load_checkpoint(place: Path) -> Checkpoint:
+    """One checkpoint; `DamagedCheckpoint` if a single byte is not as written."""
     try:
-        facts = json.loads((place / FACTS).read_text(encoding="utf-8"))
-        if facts.pop("sha256") != digest(place / TENSORS, facts):
-            raise Damaged("its contents have changed")
-        if facts["format"] != FORMAT:
-            raise Damaged("another version of fullmatch saved it")
-        return load_file(place / TENSORS), facts
+        table = json.loads((place / FACTS).read_text(encoding="utf-8"))
+        if table.pop("sha256") != digest(place / TENSORS, table):
+            raise DamagedCheckpoint("its contents have changed")
+        if table["format"] != FORMAT:
+            raise DamagedCheckpoint("another version of fullmatch saved it")
+        return Checkpoint(load_file(place / TENSORS), from_json(CheckpointFacts, table))
     except OSError as error:
-        raise Damaged(f"{Path(str(error.filename)).name}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
-        raise Damaged(f"unreadable: {type(error).__name__}") from None
+        raise DamagedCheckpoint(f"{Path(str(error.filename)).name}: {error.strerror}") from None
+    except UNREADABLE as error:
+        raise DamagedCheckpoint(f"unreadable: {type(error).__name__}") from None
 
 
 def digest(tensors: Path, facts: dict[str, Any]) -> str:
-    """Of every byte that counts: the tensors and what is said of them."""
-    found = hashlib.sha256(tensors.read_bytes())
-    found.update(json.dumps(facts, sort_keys=True).encode())
-    return found.hexdigest()
+    """Of every byte that counts: the tensors and the facts."""
+    result = hashlib.sha256(tensors.read_bytes())
+    result.update(json.dumps(facts, sort_keys=True).encode())
+    return result.hexdigest()
 
 
-def newest(folder: Path) -> tuple[tuple[dict[str, Tensor], dict[str, Any]] | None, list[str]]:
-    """The newest whole checkpoint, None if there is none; and what is wrong with newer ones."""
+def newest_checkpoint(folder: Path) -> tuple[Checkpoint | None, list[str]]:
+    """The newest undamaged checkpoint, if any; and what is wrong with newer ones."""
     damaged: list[str] = []
     for place in newest_first(folder):
         try:
-            return load(place), damaged
-        except Damaged as error:
+            return load_checkpoint(place), damaged
+        except DamagedCheckpoint as error:
             damaged.append(f"{place.name} is damaged ({error}): going back to the one before")
     return None, damaged
 
 
 def newest_first(folder: Path) -> Iterator[Path]:
-    yield from reversed(whole(folder))
+    yield from reversed(complete_checkpoints(folder))
 
 
-def whole(folder: Path) -> list[Path]:
+def complete_checkpoints(folder: Path) -> list[Path]:
     """Checkpoints that were renamed into place, oldest first."""
     return sorted(folder.glob("step-*"))
 

@@ -1,18 +1,29 @@
 """Where a run lives on disk: made once, locked while in use, never touched by another run."""
 
-import fcntl
 import json
 import os
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from safetensors import SafetensorError
 
 from fullmatch.errors import UserError
-from fullmatch.storage.atomic import aside
+from fullmatch.storage.atomic import replacing
+from fullmatch.storage.json_files import DamagedFile, read_json, write_json
+from fullmatch.storage.locks import locked
+from fullmatch.storage.metrics_log import LogRecord, read_records
+from fullmatch.storage.predictions import Predictions, read_predictions
+from fullmatch.storage.result import RunResult, parse_result
+
+T = TypeVar("T")
+BASELINE = "baseline"  # a run of its own inside: the same network on the labels only
+ESTIMATE = "estimate"  # what cross-validation has finished so far
+# The same folders in runs of fullmatch 0.1.
+EARLIER_NAMES = {BASELINE: "labels-only", ESTIMATE: "folds"}
+READ_ERRORS = (OSError, ValueError, KeyError, TypeError, SafetensorError)
 
 
 class RunFolder:
@@ -20,17 +31,18 @@ class RunFolder:
 
     def __init__(self, path: Path, *, new: bool = False, numbered: bool = False) -> None:
         self.path, self.new, self.numbered = path, new, numbered
-        # A labels-only run is resumed through the run it belongs to.
-        main = path.parent if path.name == "labels-only" else path
-        self.resume_command = f"fullmatch resume {shlex.quote(str(main))}"
         self.config = path / "config.toml"
         self.metrics = path / "metrics.jsonl"
         self.split = path / "split.json"
         self.checkpoints = path / "checkpoints"
+        self.rollbacks = path / "rollbacks.json"  # where training went back after a NaN loss
         self.model = path / "model.safetensors"
         self.predictions = path / "predictions.safetensors"  # of the teacher, on the test images
         self.learned = path / "learned.safetensors"  # digests of the pictures it learned from
+        self.novelty = path / "familiar.safetensors"  # features of training pictures
         self.result = path / "result.json"
+        self.baseline = self.inner_folder(BASELINE)
+        self.estimate = self.inner_folder(ESTIMATE)
 
     @classmethod
     def planned(cls, name: str, out: Path | None = None) -> "RunFolder":
@@ -41,8 +53,37 @@ class RunFolder:
             raise taken(out)
         return cls(out, new=True)
 
+    @classmethod
+    def existing(cls, path: Path) -> "RunFolder":
+        folder = cls(path)
+        if not folder.started:
+            raise UserError(
+                f"{path} is not a run folder (it has no config.toml); see the folders under runs/"
+            )
+        return folder
+
+    @property
+    def started(self) -> bool:
+        return self.config.is_file()
+
+    @property
+    def finished(self) -> bool:
+        return self.result.exists()
+
+    @property
+    def resume_command(self) -> str:
+        """A baseline is resumed through the run it belongs to."""
+        inner = self.path.name in (BASELINE, EARLIER_NAMES[BASELINE])
+        run = self.path.parent if inner else self.path
+        return f"fullmatch resume {shlex.quote(str(run))}"
+
+    def inner_folder(self, name: str) -> Path:
+        """A folder inside this one, under the name that it has in older runs where it is there."""
+        earlier = self.path / EARLIER_NAMES[name]
+        return earlier if earlier.is_dir() else self.path / name
+
     def make(self) -> "RunFolder":
-        """The folder on disk; a numbered one takes the first number that is free by now."""
+        """Make the folder on disk; a numbered one takes the first number that is free by now."""
         path = self.path
         while True:
             try:
@@ -55,32 +96,13 @@ class RunFolder:
                 path = path.with_name(f"{name}-{int(number) + 1:03d}")
             except OSError as error:
                 raise UserError(
-                    f"cannot make the run folder {path}: {error.strerror}; name another with --out"
+                    f"cannot make the run folder {path}: {error.strerror}; "
+                    "choose another with --out"
                 ) from None
 
-    @classmethod
-    def existing(cls, path: Path) -> "RunFolder":
-        if not (path / "config.toml").is_file():
-            raise UserError(
-                f"{path} is no run folder (it has no config.toml); see the folders under runs/"
-            )
-        return cls(path)
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """One process at a time; the lock dies with its process."""
-        try:
-            handle = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise UserError(f"cannot write to {self.path}: {error.strerror}") from None
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"another process is training in {self.path}; wait for it") from None
-        try:
-            yield
-        finally:
-            os.close(handle)
+    def locked(self) -> AbstractContextManager[None]:
+        """One process at a time; the lock ends with its process."""
+        return locked(self.path)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -90,33 +112,35 @@ class RunFolder:
         except (OSError, SafetensorError) as error:
             reason = getattr(error, "strerror", None) or error
             raise UserError(
-                f"cannot write to {self.path}: {reason}; mend that, then go on with: "
+                f"cannot write to {self.path}: {reason}; fix that, then resume with: "
                 f"{self.resume_command}"
             ) from None
 
-    def read_result(self) -> dict[str, Any]:
-        """What a finished run says of itself."""
-        if not self.result.exists():
-            raise UserError(f"{self.path} is not finished; go on with: {self.resume_command}")
-        try:
-            found = json.loads(self.result.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            found = None
-        if not isinstance(found, dict):
-            raise UserError(
-                f"{self.result} is damaged; delete it, then write it anew with: "
-                f"{self.resume_command}"
-            )
-        return found
+    def read_result(self) -> RunResult:
+        """What a finished run reports about itself."""
+        if not self.finished:
+            raise UserError(f"{self.path} is not finished; resume with: {self.resume_command}")
+        advice = f"delete it, then write it again with: {self.resume_command}"
+        return read_file(self.result, lambda path: parse_result(read_json(path)), advice)
 
-    def write_result(self, found: dict[str, Any]) -> None:
-        self.write(self.result, json.dumps(found, indent=1) + "\n")
+    def write_result(self, result: RunResult) -> None:
+        write_json(self.result, result)
 
-    def append(self, record: dict[str, Any]) -> None:
+    def read_predictions(self) -> Predictions | None:
+        """Of the teacher on the test images; None where there are none."""
+        if not self.predictions.exists():
+            return None
+        advice = f"delete it and result.json, then write both again with: {self.resume_command}"
+        return read_file(self.predictions, read_predictions, advice)
+
+    def read_records(self) -> list[LogRecord]:
+        return read_file(self.metrics, read_records, "train again")
+
+    def append_record(self, record: LogRecord) -> None:
         with self.metrics.open("a", encoding="utf-8") as log:
-            log.write(json.dumps(record) + "\n")
+            log.write(record.to_line() + "\n")
 
-    def cut_metrics(self, size: int) -> None:
+    def truncate_metrics(self, size: int) -> None:
         """Forget what was logged after a checkpoint."""
         if self.metrics.exists():
             os.truncate(self.metrics, min(size, self.metrics.stat().st_size))
@@ -124,21 +148,44 @@ class RunFolder:
     def metrics_size(self) -> int:
         return self.metrics.stat().st_size if self.metrics.exists() else 0
 
-    def records(self) -> list[dict[str, Any]]:
-        if not self.metrics.exists():
+    def read_rollbacks(self) -> list[int]:
+        """Steps that training went back to after a NaN loss, in order."""
+        if not self.rollbacks.exists():
             return []
-        lines = self.metrics.read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines if line]
+        return read_file(self.rollbacks, parse_steps, "train again")
 
-    def write(self, path: Path, text: str) -> None:
+    def write_rollbacks(self, steps: list[int]) -> None:
+        write_json(self.rollbacks, steps)
+
+    def write_text(self, path: Path, text: str) -> None:
         """Replace a file at once, so that a reader never sees half of it."""
-        with aside(path) as place:
+        with replacing(path) as place:
             place.write_text(text, encoding="utf-8")
+
+
+def read_file(path: Path, read: Callable[[Path], T], advice: str) -> T:
+    """What `read` makes of a file of a run; any damage ends in the same kind of line."""
+    try:
+        return read(path)
+    except READ_ERRORS as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+            reason = "not JSON"
+        elif isinstance(error, KeyError):
+            reason = f"{error.args[0]} is missing"
+        raise DamagedFile(path, reason or type(error).__name__, advice) from None
+
+
+def parse_steps(path: Path) -> list[int]:
+    steps = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(steps, list) or not all(type(step) is int for step in steps):
+        raise ValueError("not a list of steps")
+    return steps
 
 
 def taken(path: Path) -> UserError:
     folder = RunFolder(path)
     kind = ", and is a file" if path.is_file() else ", and a run never overwrites anything"
     # Only a run can go on.
-    other = f", or continue with: {folder.resume_command}" if folder.config.is_file() else ""
-    return UserError(f"{path} exists already{kind}; name a new folder with --out{other}")
+    other = f", or continue with: {folder.resume_command}" if folder.started else ""
+    return UserError(f"{path} exists already{kind}; choose a new folder with --out{other}")

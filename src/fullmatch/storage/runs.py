@@ -1,108 +1,101 @@
-"""What a run folder says, read without torch: settings, log, result and test predictions."""
+"""A whole run folder as values, finished or not; needs no torch."""
 
-import json
 import tomllib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
 from fullmatch.errors import UserError
+from fullmatch.storage.json_files import JSON, read_json
+from fullmatch.storage.metrics_log import LogRecord
+from fullmatch.storage.predictions import Predictions
+from fullmatch.storage.result import Estimate, FinalScores, RunResult
+from fullmatch.storage.run_folder import RunFolder, read_file
 
 Numbers = NDArray[np.float64]
-Table = dict[str, Any]
-BINS = 15  # of confidence, as in the expected calibration error
 
 
 @dataclass(frozen=True)
-class Curve:
+class StepCurve:
     """Values over training steps."""
 
     steps: Numbers
     values: Numbers
 
-    def thinned(self, most: int = 300) -> "Curve":
-        """Means of neighbours, so that a long run draws as quickly as a short one."""
+    @classmethod
+    def of(cls, points: Iterable[tuple[float, float]]) -> "StepCurve":
+        pairs = np.array(list(points), dtype=np.float64).reshape(-1, 2)
+        return cls(pairs[:, 0], pairs[:, 1])
+
+    def thinned(self, most: int = 300) -> "StepCurve":
+        """Means of neighbors, so that a long run draws as quickly as a short one."""
         if len(self.steps) <= most:
             return self
         parts = [np.array_split(each, most) for each in (self.steps, self.values)]
         steps, values = (np.array([part.mean() for part in each]) for each in parts)
         # The end is what people read off, so it stays as it was logged.
         steps[-1], values[-1] = self.steps[-1], self.values[-1]
-        return Curve(steps, values)
+        return StepCurve(steps, values)
 
 
 @dataclass(frozen=True)
-class Predictions:
-    """Of the averaged model, on the test images or on others."""
+class RunSettings:
+    """What readers need of config.toml; building the run needs `experiment.settings`."""
 
-    probabilities: NDArray[np.floating[Any]]  # (N, C), as saved: it may be large
-    labels: NDArray[np.int64]  # (N,), -1 where nobody knows
+    algorithm: str  # the name people use: fullmatch rather than full-fixmatch
+    data: str  # a data set's name, or a path
+    root: str | None
+    size: int | None
+    labels: int | None
+    steps: int
+    table: JSON  # all settings, as written
 
-    @cached_property
-    def predicted(self) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = self.probabilities.argmax(axis=1)
-        return found
+    @classmethod
+    def parse(cls, table: JSON) -> "RunSettings":
+        """`KeyError`, `TypeError` or `ValueError` if this is not the config of a run."""
+        data, spec = table["data"], table["algorithm"]
+        if not all(isinstance(part, dict) for part in (data, spec, table["training"])):
+            raise ValueError("a section is not a table")
+        plain = str(spec["name"]).removeprefix("full-")
+        full = "fullmatch" if plain == "fixmatch" else f"full-{plain}"
+        return cls(
+            algorithm=full if "full" in spec else str(spec["name"]),
+            data=str(data["name"]),
+            root=optional(data, "root", str),
+            size=optional(data, "size", int),
+            labels=optional(data, "labels", int),
+            steps=int(table["training"]["steps"]),
+            table=table,
+        )
 
-    @cached_property
-    def confidence(self) -> Numbers:
-        found: Numbers = self.probabilities.max(axis=1).astype(np.float64)
-        return found
 
-    @cached_property
-    def right(self) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = self.predicted == self.labels
-        return found
-
-    @property
-    def wrong(self) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = ~self.right & (self.labels >= 0)
-        return found
-
-    def surest(self, count: int) -> list[int]:
-        """Of each predicted class in turn, so that an easy class does not take every place."""
-        order = np.argsort(-self.confidence, kind="stable")
-        same = self.predicted[order]
-        turn = [int((same[:place] == same[place]).sum()) for place in range(len(order))]
-        return [int(i) for i in order[np.argsort(turn, kind="stable")][:count]]
-
-    def least_sure(self, count: int) -> list[int]:
-        return [int(i) for i in np.argsort(self.confidence, kind="stable")[:count]]
-
-    def surest_mistakes(self, count: int) -> list[int]:
-        wrong = np.flatnonzero(self.wrong)
-        order = np.argsort(-self.confidence[wrong], kind="stable")
-        return [int(i) for i in wrong[order][:count]]
-
-    def reliability(self) -> list[tuple[float, float, int]]:
-        """Mean confidence, accuracy and images of every bin that has any."""
-        bins = np.minimum((self.confidence * BINS).astype(int), BINS - 1)
-        members = (bins == number for number in range(BINS))
-        return [
-            (float(self.confidence[m].mean()), float(self.right[m].mean()), int(m.sum()))
-            for m in members
-            if m.any()
-        ]
+def optional(table: JSON, name: str, kind: type) -> Any:
+    value = table.get(name)
+    if value is not None and type(value) is not kind:
+        raise ValueError(f"data.{name} is {value!r}")
+    return value
 
 
 @dataclass(frozen=True)
-class Run:
-    """One run, finished or not; `labels_only` is the same network without unlabeled images."""
+class StoredRun:
+    """One run, finished or not; `baseline` is the same network on the labels only."""
 
-    path: Path
-    config: Table
-    records: tuple[Table, ...]
-    result: Table  # empty until the run is finished
+    folder: RunFolder
+    settings: RunSettings
+    records: tuple[LogRecord, ...]
+    result: RunResult | None  # None until the run is finished
     predictions: Predictions | None
     label_counts: Counter[int]  # labeled images by class; empty when the folder does not say
-    labels_only: "Run | None" = None
+    baseline: "StoredRun | None" = None
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
 
     @property
     def name(self) -> str:
@@ -110,119 +103,94 @@ class Run:
 
     @property
     def algorithm(self) -> str:
-        spec = self.config["algorithm"]
-        name = str(spec["name"]).removeprefix("full-")
-        if "full" not in spec:
-            return str(spec["name"])
-        return "fullmatch" if name == "fixmatch" else f"full-{name}"
+        return self.settings.algorithm
 
     @property
     def data(self) -> str:
-        return str(self.result.get("data") or Path(self.config["data"]["name"]).name)
+        return self.result.data if self.result else Path(self.settings.data).name
 
     @property
     def finished(self) -> bool:
-        return bool(self.result)
+        return self.result is not None
 
     @property
     def steps(self) -> int:
-        return int(self.config["training"]["steps"])
+        return self.settings.steps
 
     @property
     def steps_done(self) -> int:
-        return self.steps if self.finished else int(self.records[-1]["step"] if self.records else 0)
+        return self.steps if self.finished else self.records[-1].step if self.records else 0
 
     @property
     def benchmark(self) -> bool:
         """Its test images were looked at during training, as is usual for benchmarks."""
-        return any("evaluation" in record for record in self.records)
+        return any(record.evaluation for record in self.records)
 
     @property
-    def scores(self) -> Table:
-        """Of the averaged model on the test images; empty without them, or before the end."""
-        found: Table = self.result.get("teacher", {})
-        return found
+    def scores(self) -> FinalScores | None:
+        """Of the averaged model on the test images; None without them, or before the end."""
+        return self.result.teacher if self.result else None
 
     @property
-    def estimate(self) -> Table:
-        """On held-out labels, where there are no test images; empty if nobody asked them."""
-        found: Table = self.result.get("honest") or {}
-        return found
+    def estimate(self) -> Estimate | None:
+        """By cross-validation, where there are no test images."""
+        return self.result.estimate if self.result else None
 
     @property
-    def classes(self) -> list[str]:
-        return [str(name) for name in self.result.get("classes", [])]
+    def classes(self) -> tuple[str, ...]:
+        return self.result.classes if self.result else ()
 
-    def metric(self, name: str) -> Curve:
+    @property
+    def has_unlabeled(self) -> bool:
+        return self.result is None or self.result.has_unlabeled
+
+    def metric(self, name: str) -> StepCurve:
         """A logged metric; without points when it was never logged."""
-        return curve((r["step"], r[name]) for r in self.records if name in r)
+        logged = (record for record in self.records if name in record.metrics)
+        return StepCurve.of((record.step, record.metrics[name]) for record in logged)
 
-    def judged(self, name: str) -> Curve:
-        """A metric that needs true labels: of own pictures only those it learned from have them."""
-        return self.metric(name) if self.benchmark else curve(())
+    def judged_metric(self, name: str) -> StepCurve:
+        """A metric that needs true labels: in own pictures only the labeled ones have them."""
+        return self.metric(name) if self.benchmark else StepCurve.of(())
 
-    def accuracy(self, who: str) -> Curve:
-        """Test accuracy of student or teacher while training."""
-        seen = (r for r in self.records if who in r.get("evaluation", {}))
-        return curve((r["step"], r["evaluation"][who]["top1"]) for r in seen)
-
-
-def any_unlabeled(result: Table) -> bool:
-    """Whether there are more images than labels; else the labeled ones stand in for them."""
-    return "unlabeled" not in result or result["unlabeled"] != result["labels"]
+    def accuracy(self, model: str) -> StepCurve:
+        """Test accuracy of student or teacher during training."""
+        evaluated = (record for record in self.records if model in record.evaluation)
+        return StepCurve.of((r.step, r.evaluation[model]["top1"]) for r in evaluated)
 
 
-def curve(points: Any) -> Curve:
-    pairs = np.array(list(points), dtype=np.float64).reshape(-1, 2)
-    return Curve(pairs[:, 0], pairs[:, 1])
-
-
-def read_run(path: Path) -> Run:
+def read_run(path: Path) -> StoredRun:
     """Read a run folder; a damaged file is an error that names it."""
-    if not (path / "config.toml").is_file():
-        raise UserError(
-            f"{path} is no run folder (it has no config.toml); see the folders under runs/"
-        )
-    beside = path / "labels-only"
-    split = load(path / "split.json", read_json) or {}
-    result = load(path / "result.json", read_json) or {}
-    by_class = dict(enumerate(result.get("labels_by_class", ())))
-    run = Run(
-        path=path,
-        config=load(path / "config.toml", lambda p: tomllib.loads(p.read_text(encoding="utf-8"))),
-        records=tuple(load(path / "metrics.jsonl", read_log) or ()),
+    folder = RunFolder.existing(path)
+    result = folder.read_result() if folder.finished else None
+    by_class = dict(enumerate(result.labels_by_class)) if result else {}
+    baseline = RunFolder(folder.baseline)
+    return StoredRun(
+        folder=folder,
+        settings=read_settings(folder),
+        records=tuple(folder.read_records()),
         result=result,
-        predictions=load(path / "predictions.safetensors", read_predictions),
-        label_counts=Counter(by_class or split.get("targets", ())),
-        labels_only=read_run(beside) if (beside / "config.toml").is_file() else None,
+        predictions=folder.read_predictions(),
+        label_counts=Counter(by_class or split_targets(folder)),
+        baseline=read_run(baseline.path) if baseline.started else None,
     )
-    if not {"data", "algorithm", "training"} <= run.config.keys():
-        raise UserError(f"{path / 'config.toml'} is not the config of a run; name another folder")
-    return run
 
 
-def load(path: Path, read: Callable[[Path], Any]) -> Any:
-    """What the file holds, or None when there is none."""
-    try:
-        return read(path) if path.exists() else None
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise UserError(f"cannot read {path}: {error}; it is damaged, or not of a run") from None
+def read_settings(folder: RunFolder) -> RunSettings:
+    def read(path: Path) -> RunSettings:
+        try:
+            return RunSettings.parse(tomllib.loads(path.read_text(encoding="utf-8")))
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+
+    return read_file(folder.config, read, "choose another run folder")
 
 
-def read_predictions(path: Path) -> Predictions:
-    saved = load_file(path)
-    return Predictions(saved["probabilities"], saved["labels"].astype(np.int64))
-
-
-def read_json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def read_log(path: Path) -> list[Table]:
-    """The records of metrics.jsonl; the last line may still be half written."""
-    *whole, last = path.read_text(encoding="utf-8").split("\n")
-    records: list[Table] = [json.loads(line) for line in whole if line]
-    try:
-        return records + ([json.loads(last)] if last else [])
-    except ValueError:
-        return records
+def split_targets(folder: RunFolder) -> list[int]:
+    """The classes of the labeled images by split.json; none where there is no such file."""
+    if not folder.split.exists():
+        return []
+    targets = read_file(folder.split, read_json, "choose another run folder").get("targets", [])
+    if not isinstance(targets, list) or not all(type(target) is int for target in targets):
+        raise UserError(f"{folder.split} is damaged (targets are not classes); restore it")
+    return targets

@@ -6,13 +6,13 @@ from pathlib import Path
 from safetensors.torch import save_file
 from torch import Tensor
 
-from fullmatch.storage.atomic import aside
+from fullmatch.storage.atomic import replacing
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], **metadata: str) -> None:
     """Replaces a file at once, so that a reader never sees half of it."""
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    with aside(path) as place:
+    with replacing(path) as place:
         place.touch()
         mode = place.stat().st_mode
         save_file(whole, place, metadata=metadata or None)

@@ -1,0 +1,78 @@
+"""metrics.jsonl: one line per logged step."""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fullmatch.storage.json_files import WrongValue
+
+
+@dataclass(frozen=True)
+class LogRecord:
+    """What was logged at a step; metrics may be NaN, since that is what happened."""
+
+    step: int
+    metrics: dict[str, float]
+    seconds: float = 0.0
+    # Of student and teacher: top1, top5 and ece, where test images are looked at in training.
+    evaluation: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def to_line(self) -> str:
+        table: dict[str, Any] = {"step": self.step, **self.metrics}
+        if self.evaluation:
+            table["evaluation"] = self.evaluation
+        return json.dumps(table | {"seconds": self.seconds})
+
+
+def parse_record(line: str) -> LogRecord:
+    """`ValueError` says what is wrong with the line."""
+    try:
+        table = json.loads(line)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(table, dict):
+        raise WrongValue("a line is not a table")
+    step = table.pop("step", None)
+    if not isinstance(step, int) or isinstance(step, bool) or step < 0:
+        raise WrongValue("a line has no step")
+    seconds = number(table.pop("seconds", 0.0), "seconds")
+    scores = table.pop("evaluation", {})
+    if not isinstance(scores, dict) or not all(isinstance(each, dict) for each in scores.values()):
+        raise WrongValue("evaluation is not a table")
+    evaluation = {
+        who: {name: number(value, f"{who}.{name}") for name, value in each.items()}
+        for who, each in scores.items()
+    }
+    if any("top1" not in each for each in evaluation.values()):
+        raise WrongValue("an evaluation has no top1")
+    if not math.isfinite(seconds):
+        raise WrongValue("seconds is not finite")
+    metrics = {name: number(value, name) for name, value in table.items()}
+    return LogRecord(step, metrics, seconds, evaluation)
+
+
+def number(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise WrongValue(f"{name} is not a number")
+    return value
+
+
+def read_records(path: Path) -> list[LogRecord]:
+    """All records of a log; the last line may be half written by a run that was killed."""
+    if not path.exists():
+        return []
+    *lines, last = path.read_text(encoding="utf-8").split("\n")
+    records = [parse_record(line) for line in lines if line]
+    return [*records, *complete(last)]
+
+
+def complete(line: str) -> Iterator[LogRecord]:
+    """The record of an unfinished line, if it is whole all the same."""
+    try:
+        if line:
+            yield parse_record(line)
+    except ValueError:
+        return

@@ -1,0 +1,231 @@
+"""result.json: what a finished run reports about itself, as typed values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from fullmatch.storage.json_files import JSON, from_json
+
+FORMAT = 2
+Interval = tuple[float, float]  # of 95 %
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """How good a model is on labeled images; all fractions in [0, 1]."""
+
+    top1: float
+    top5: float | None = None  # None with five classes or fewer
+    ece: float  # expected calibration error
+    per_class: tuple[float | None, ...] = ()  # accuracy of each class; None without test images
+    confusion: tuple[tuple[int, ...], ...] = ()  # rows are true classes, columns predicted ones
+
+    @property
+    def images(self) -> int:
+        return sum(map(sum, self.confusion))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinalScores(Scores):
+    """Scores at the end of training, with what was seen on the way."""
+
+    interval: Interval
+    # Benchmarks only, whose test images are looked at during training.
+    median_last_20: float | None = None
+    best_chosen_on_test: float | None = None
+
+
+class Verdict(StrEnum):
+    """What a paired comparison says about the unlabeled images."""
+
+    HELPED = "helped"
+    HURT = "hurt"
+    UNCLEAR = "made no clear difference"
+    INVALID = "cannot be judged by a test set that was trained on"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedComparison:
+    """Two classifiers on the same images: the gain in accuracy, and whether it is clear."""
+
+    gain: float
+    interval: Interval
+    better: int  # images that only ours gets right
+    worse: int
+    p_value: float  # of a two-sided sign test
+    verdict: Verdict
+    images: int
+    start: str | None = None  # the run whose weights ours started from, and the baseline did not
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accuracy:
+    accuracy: float
+    interval: Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Accuracy by cross-validation on the labels, where there is no test set."""
+
+    accuracy: float
+    interval: Interval
+    held_out: int  # labels that were held out at least once
+    labels: int
+    unlabeled: int
+    folds: int
+    repeats: int
+    steps: int  # of each model
+    without_start: bool = False  # the models did not start from the earlier run's weights
+    baseline: Accuracy
+    gain: PairedComparison
+    per_class: dict[str, float | None]
+
+    @property
+    def not_measured(self) -> list[str]:
+        """Classes of which no label could be held out."""
+        return [name for name, accuracy in self.per_class.items() if accuracy is None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """A temperature fitted on held-out labels, and what it did to them."""
+
+    temperature: float | None  # None where none could be fitted
+    images: int
+    ece_before: float | None = None  # expected calibration error
+    ece_after: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HealthFinding:
+    """Something that went wrong in training, and what to try."""
+
+    kind: str
+    message: str
+    advice: str
+
+    def sentence(self) -> str:
+        return f"{self.message}. Try {self.advice}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """What a finished run reports about itself."""
+
+    format: int = FORMAT
+    algorithm: dict[str, Any]  # the spec as in config.toml: its name, then its fields
+    data: str
+    classes: tuple[str, ...]
+    labels: int
+    labels_by_class: tuple[int, ...] = ()  # older results do not have it
+    unlabeled: int | None = None  # includes the labeled images, as the protocol has it
+    seed: int
+    steps: int
+    split_hash: str | None = None
+    config_hash: str
+    data_hash: str = ""  # older results know less about their images
+    test_hash: str | None = None
+    notes: tuple[str, ...] = ()
+    seconds: float
+    device: str
+    versions: dict[str, str]
+    student: FinalScores | None = None
+    teacher: FinalScores | None = None  # the averaged model, which is the one to use
+    health: tuple[HealthFinding, ...] = ()
+    baseline: PairedComparison | None = None  # against the same network on the labels only
+    estimate: Estimate | None = None
+    estimate_missing: str = ""  # why there is no estimate, where one was tried
+    calibration: Calibration | None = None
+
+    @property
+    def algorithm_name(self) -> str:
+        return str(self.algorithm["name"])
+
+    @property
+    def has_unlabeled(self) -> bool:
+        """Whether there are more images than labels; else the labeled ones stand in for them."""
+        return self.unlabeled != self.labels
+
+    @property
+    def temperature(self) -> float | None:
+        return None if self.calibration is None else self.calibration.temperature
+
+    @property
+    def comparison(self) -> PairedComparison | None:
+        """With the labels-only baseline: on test images, or else on held-out labels."""
+        if self.baseline is not None or self.estimate is None:
+            return self.baseline
+        return self.estimate.gain
+
+    @property
+    def lacks_estimate(self) -> bool:
+        """Whether a finished run still has to be measured by cross-validation."""
+        measured = self.teacher or self.estimate or self.estimate_missing
+        return not measured and self.algorithm_name != "supervised"
+
+
+def parse_result(table: JSON) -> RunResult:
+    """A result of this version or of an earlier one; `ValueError` says what is wrong with it."""
+    if table.get("format", 1) == 1:
+        table = upgrade_format_1(table)
+    result = from_json(RunResult, table)
+    if not isinstance(result.algorithm.get("name"), str):
+        raise ValueError("algorithm.name is missing")
+    check_lengths(result)
+    return result
+
+
+def check_lengths(result: RunResult) -> None:
+    """Everything that has one entry per class has as many as there are classes."""
+    count = len(result.classes)
+    for name in ("student", "teacher"):
+        scores = getattr(result, name)
+        if scores is None:
+            continue
+        rows = [len(row) for row in scores.confusion]
+        if len(scores.per_class) != count or rows != [count] * count:
+            raise ValueError(f"{name} does not fit {count} classes")
+    if result.labels_by_class and len(result.labels_by_class) != count:
+        raise ValueError(f"labels_by_class does not fit {count} classes")
+
+
+def upgrade_format_1(table: Mapping[str, Any]) -> JSON:
+    """The result of fullmatch 0.1 under today's names."""
+    new = renamed(table, {"split": "split_hash", "config": "config_hash"})
+    new["format"] = FORMAT
+    if "labels_only" in new:
+        new["baseline"] = upgrade_comparison(new.pop("labels_only"))
+    estimate = new.pop("honest", None) or {}
+    if "accuracy" in estimate:
+        estimate = renamed(
+            estimate, {"parts": "folds", "anew": "without_start", "labels_only": "baseline"}
+        )
+        new["estimate"] = estimate | {"gain": upgrade_comparison(estimate.get("gain"))}
+    elif "sentence" in estimate:
+        new["estimate_missing"] = estimate["sentence"]
+    if isinstance(new.get("calibration"), dict):
+        new["calibration"] = {"temperature": new.pop("temperature", None)} | new["calibration"]
+    elif new.get("temperature") is not None:
+        new["calibration"] = {"temperature": new["temperature"], "images": 0}
+    if isinstance(new.get("health"), list):
+        names = {"words": "message", "knob": "advice"}
+        new["health"] = [
+            renamed(each, names) if isinstance(each, dict) else each for each in new["health"]
+        ]
+    return new
+
+
+def upgrade_comparison(table: Any) -> Any:
+    if not isinstance(table, dict):
+        return table
+    new = renamed(table, {"chance": "p_value"})
+    if new.get("verdict") == "cannot be judged by a test that was learned from":
+        new["verdict"] = Verdict.INVALID.value
+    return new
+
+
+def renamed(table: Mapping[str, Any], names: Mapping[str, str]) -> JSON:
+    return {names.get(key, key): value for key, value in table.items()}
