@@ -1,0 +1,17 @@
+"""Errors for users: what they carry and how they read."""
+
+import pickle
+
+from fullmatch.errors import NonFiniteLoss, UserError
+
+
+def test_non_finite_loss_carries_its_step() -> None:
+    error = NonFiniteLoss(7, ": lower the learning rate")
+    assert isinstance(error, UserError)
+    assert error.step == 7
+    assert str(error) == "the loss became NaN at step 7: lower the learning rate"
+
+
+def test_non_finite_loss_survives_pickling() -> None:
+    error = pickle.loads(pickle.dumps(NonFiniteLoss(7, ": stop")))
+    assert (error.step, str(error)) == (7, "the loss became NaN at step 7: stop")
