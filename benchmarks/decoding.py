@@ -1,4 +1,4 @@
-"""Pictures decoded a second: JPEG files of 224x224, by so many threads or processes."""
+"""Pictures decoded per second: JPEG files of 224x224, by threads and by processes."""
 
 import argparse
 import os
@@ -10,44 +10,44 @@ from pathlib import Path
 import numpy as np
 from benchmarks.engine import photographs
 
-from fullmatch.data.stores.decoding import Decoders
-from fullmatch.data.stores.pictures import put
+from fullmatch.data.stores.decoding import DecoderPool
+from fullmatch.data.stores.pictures import decode_into
 
 SHAPE = (3, 224, 224)
 
 
-def by_threads(paths: list[str], count: int) -> float:
-    into = np.empty((len(paths), *SHAPE), np.uint8)
+def measure_threads(paths: list[str], count: int) -> float:
+    out = np.empty((len(paths), *SHAPE), np.uint8)
     with ThreadPoolExecutor(count) as threads:
         started = time.perf_counter()
-        assert all(threads.map(put, paths, into))
+        assert all(threads.map(decode_into, paths, out))
         return len(paths) / (time.perf_counter() - started)
 
 
-def by_processes(paths: list[str], count: int) -> float:
-    into = np.empty((len(paths), *SHAPE), np.uint8)
-    decoders = Decoders(SHAPE, count)
+def measure_processes(paths: list[str], count: int) -> float:
+    out = np.empty((len(paths), *SHAPE), np.uint8)
+    pool = DecoderPool(SHAPE, count)
     try:
         started = time.perf_counter()
-        assert all(decoders.decode(paths, into))
+        assert all(pool.decode(paths, out))
         return len(paths) / (time.perf_counter() - started)
     finally:
-        decoders.close()
+        pool.close()
 
 
-def main(words: list[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pictures", type=int, default=1000)
-    options = parser.parse_args(words)
+    options = parser.parse_args(arguments)
     cores = len(os.sched_getaffinity(0))
-    print(f"{cores} cores\n{'workers':>7} {'threads':>10} {'processes':>10}   pictures a second")
+    print(f"{cores} cores\n{'workers':>7} {'threads':>10} {'processes':>10}   pictures per second")
     with tempfile.TemporaryDirectory() as place:
         folder = photographs(Path(place), options.pictures)
         paths = sorted(str(path) for path in folder.rglob("*.jpg"))
-        by_threads(paths, 1)  # so that the files are in memory
+        measure_threads(paths, 1)  # loads the files into the page cache
         for count in (1, 2, 4, 8, 16):
             if count <= cores:
-                rates = by_threads(paths, count), by_processes(paths, count)
+                rates = measure_threads(paths, count), measure_processes(paths, count)
                 print(f"{count:>7} {rates[0]:>10.0f} {rates[1]:>10.0f}", flush=True)
 
 

@@ -104,12 +104,12 @@ def test_processes_give_the_same_batches_and_go(
     monkeypatch.setattr("fullmatch.data.feed.forks", lambda device: True)
     processes = feed(data)
     assert isinstance(processes, StreamingFeed) and isinstance(processes.store, FileStore)
-    assert isinstance(data.images, FileStore) and data.images.decoders is None
-    assert processes.store.decoders is not None
+    assert isinstance(data.images, FileStore) and data.images.pool is None
+    assert processes.store.pool is not None
     for step in (0, 1, 2, 9, 3, 100, 101):
         for one, other in zip(at(threads, step), at(processes, step), strict=True):
             assert torch.equal(one, other)
-    pids, dropped = processes.store.decoders.pids, weakref.ref(processes.store.decoders)
+    pids, dropped = processes.store.pool.pids, weakref.ref(processes.store.pool)
     processes.reader.shutdown()
     del processes, one, other
     assert dropped() is None and not any(Path(f"/proc/{pid}").exists() for pid in pids)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from fullmatch.data.splits import Split as Split
     from fullmatch.data.splits import draw as draw
     from fullmatch.data.stores.arrow import ArrowStore as ArrowStore
-    from fullmatch.data.stores.base import ImageStore as ImageStore
     from fullmatch.data.stores.files import FileStore as FileStore
+    from fullmatch.data.stores.image_store import ImageStore as ImageStore
     from fullmatch.data.stores.memory import TensorStore as TensorStore
 
 _HOMES = {

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fullmatch.core import Appearance
 from fullmatch.data.splits import Split
-from fullmatch.data.stores.base import ImageStore, evenly
+from fullmatch.data.stores.image_store import ImageStore, evenly_spaced
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class SemiDataset(Source):
 
 def measured_appearance(images: ImageStore, *, flip: bool = True) -> Appearance:
     """Mean and deviation of up to 10,000 evenly spread images; crops reach an eighth beyond."""
-    index = evenly(len(images), 10_000)
+    index = evenly_spaced(len(images), 10_000)
     channels, height, width = images.shape
     # Counts of whole numbers: the same result on every machine, and little memory.
     counts = torch.zeros(channels, 256, dtype=torch.int64)

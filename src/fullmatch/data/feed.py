@@ -12,8 +12,8 @@ from torch import Tensor
 from fullmatch import distributed
 from fullmatch.data.dataset import SemiDataset
 from fullmatch.data.sampler import Sampler
-from fullmatch.data.stores.base import ImageStore
 from fullmatch.data.stores.files import FileStore
+from fullmatch.data.stores.image_store import ImageStore
 from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError
 
@@ -139,7 +139,7 @@ def feed_of(
     """A feed for this data set: resident when its pictures fit on the device, else streaming."""
     images = dataset.images
     if isinstance(images, FileStore) and forks(device):
-        images = images.forked(decoders())
+        images = images.with_processes(decoders())
     resident = isinstance(images, TensorStore) and fits(images.images, device)
     home = device if resident else torch.device("cpu")
 

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fullmatch.data.dataset import Source, measured_appearance
 from fullmatch.data.quality.cleaning import SHOWN_MORE
 from fullmatch.data.sources.listing import Listing
-from fullmatch.data.stores.base import ImageStore
+from fullmatch.data.stores.image_store import ImageStore
 from fullmatch.data.stores.files import FileStore
 from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError
@@ -110,7 +110,7 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         store = self._store(X)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         try:
-            probs = probabilities(
+            probs = predict_probabilities(
                 self.classifier_.to(device), store, batch=EVALUATION_BATCH, device=device
             )
         except UserError as error:

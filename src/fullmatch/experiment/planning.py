@@ -166,7 +166,7 @@ def glimpse(path: Path) -> Source:
         return data.load(str(path))
     found = survey(path)
     paths = [file for file, _, _ in found.items()]
-    looks = pictures.in_threads(lambda one: pictures.attempt(pictures.glance, one), paths)
+    looks = pictures.map_in_threads(lambda one: pictures.try_read(pictures.read_header, one), paths)
     seen = [look for look in looks if look is not None]
     median = statistics.median(side for side, _ in seen) if seen else SIDES[0]
     labels = Counter(label for _, label in found.labeled)

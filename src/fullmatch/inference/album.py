@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fullmatch import data
 from fullmatch.data import ImageStore, SemiDataset, Source, Split
-from fullmatch.data.stores.base import evenly
+from fullmatch.data.stores.image_store import evenly_spaced
 from fullmatch.errors import UserError
 from fullmatch.evaluation.calibration import calibrated
 from fullmatch.experiment.inputs import hash_of_test
@@ -57,7 +57,7 @@ def of_the_unlabeled(run: Run, source: Source | None) -> Pictures | None:
     positions = free.nonzero().flatten()
     if not len(positions):
         return None
-    positions = positions[evenly(len(positions), LOOKED_AT)]
+    positions = positions[evenly_spaced(len(positions), LOOKED_AT)]
     probs = said_of(trained, source.images, positions)
     found = Predictions(probs.numpy(), source.labels[positions].numpy())
     return pictures(run, source.images, positions, found)

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
-from fullmatch.data.stores.pictures import attempt
+from fullmatch.data.stores.pictures import try_read
 from fullmatch.inference.suggestion import Opener, Suggestion
 from fullmatch.inference.thumbnails import open_file, preview
 from fullmatch.pages.markup import Markup, tag
@@ -34,7 +34,7 @@ def contact_sheet(
         words = [tag("span", f"{number}. {found.reason}")]
         name = os.path.basename(found.name)
         words.append(tag("span", name, class_="name", title=found.name))
-        pixels = attempt(shown, found.name) or b""
+        pixels = try_read(shown, found.name) or b""
         address = f"data:image/jpeg;base64,{base64.b64encode(pixels).decode()}"
         image = tag("img", src=address, alt=f"{name}: {found.reason}")
         cards.append(tag("li", image, *words))

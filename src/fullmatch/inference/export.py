@@ -14,13 +14,13 @@ from torch import Tensor, nn
 
 import fullmatch
 from fullmatch.data.stores import pictures
-from fullmatch.data.stores.base import evenly
+from fullmatch.data.stores.image_store import evenly_spaced
 from fullmatch.errors import UserError
 from fullmatch.evaluation.calibration import calibrated
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.inference.prediction import picture_paths
 from fullmatch.inference.trained_run import TrainedRun
-from fullmatch.storage.atomic import aside, told
+from fullmatch.storage.atomic import replacing, explained_errors
 
 LIMIT = 1e-4  # largest difference of a probability from PyTorch's
 COMPARED = 100  # pictures
@@ -60,7 +60,7 @@ def export(
     images = chosen(run.classifier, check_with) if check_with else own(run)
     served = Served(run.classifier, run.temperature or 1.0).eval()
     model = traced(served, run)
-    with told(target), aside(target) as path:
+    with explained_errors(target), replacing(target) as path:
         onnx.save(model, path)
         difference = largest_difference(served, runtime, path, images)
         # So written that a difference that is no number is refused too.
@@ -132,13 +132,13 @@ def own(run: TrainedRun) -> Tensor:
         raise UserError(
             f"{error}; or name pictures to check the export with: --check-with"
         ) from None
-    return store.read(evenly(len(store), COMPARED))
+    return store.read(evenly_spaced(len(store), COMPARED))
 
 
 def chosen(classifier: Classifier, places: Sequence[str]) -> Tensor:
     channels, *size = classifier.image
     found = (
-        pictures.attempt(lambda p: pictures.decode(p, (size[0], size[1]), channels), path)
+        pictures.try_read(lambda p: pictures.decode(p, (size[0], size[1]), channels), path)
         for path in picture_paths(places)
     )
     readable = list(islice((pixels for pixels in found if pixels is not None), COMPARED))

@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from fullmatch.data.stores.base import ImageStore, evenly
+from fullmatch.data.stores.image_store import ImageStore, evenly_spaced
 from fullmatch.errors import UserError
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.inference.trained_run import TrainedRun
@@ -37,7 +37,7 @@ class Familiarity:
         """From training pictures, spread evenly; None where they are too few to judge by."""
         if len(images) < LEAST:
             return None
-        index = evenly(len(images), KEPT)
+        index = evenly_spaced(len(images), KEPT)
         parts = (images.read(index[at : at + BATCH]) for at in range(0, len(index), BATCH))
         features = torch.cat([seen(classifier, part)[1].cpu() for part in parts])
         # Each picture is its own nearest, so its neighbours are counted from there.

@@ -71,11 +71,11 @@ class Predictor:
         def decoded(file: str) -> NDArray[np.uint8] | None:
             if not os.path.isfile(file):  # a pipe would be waited for
                 return None
-            return pictures.attempt(
+            return pictures.try_read(
                 lambda path: pictures.decode(path, (height, width), channels), file
             )
 
-        found = list(pictures.in_threads(decoded, files))
+        found = list(pictures.map_in_threads(decoded, files))
         readable = [pixels for pixels in found if pixels is not None]
         answers = self.ranked(torch.from_numpy(np.stack(readable))) if readable else iter(())
         for file, pixels in zip(files, found, strict=True):

@@ -116,12 +116,12 @@ def read(
     def decoded(name: str) -> Array:
         with opened(name) as image:
             image.draft(None, (max(size), max(size)))
-            return pictures.fit(image, size, channels)
+            return pictures.resize_and_crop(image, size, channels)
 
     drawn = random.Random(seed).sample(names, min(len(names), LOOKED_AT))
     for start in range(0, len(drawn), BATCH):
         part = drawn[start : start + BATCH]
-        found = list(pictures.in_threads(lambda name: pictures.attempt(decoded, name), part))
+        found = list(pictures.map_in_threads(lambda name: pictures.try_read(decoded, name), part))
         readable = [pixels for pixels in found if pixels is not None]
         if unread is not None:
             unread += compress(part, (pixels is None for pixels in found))

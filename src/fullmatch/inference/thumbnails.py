@@ -21,7 +21,7 @@ def preview(image: Image.Image, side: int) -> bytes:
     image = ImageOps.exif_transpose(image)
     scale = min(1.0, side / max(image.size))
     width, height = (max(1, round(scale * length)) for length in image.size)
-    pixels = pictures.fit(image, (height, width), 3)
+    pixels = pictures.resize_and_crop(image, (height, width), 3)
     buffer = io.BytesIO()
     Image.fromarray(pixels.transpose(1, 2, 0)).save(buffer, "JPEG", quality=90, subsampling=0)
     return buffer.getvalue()

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from fullmatch.data.stores.pictures import attempt
+from fullmatch.data.stores.pictures import try_read
 from fullmatch.errors import UserError
 from fullmatch.inference.thumbnails import open_file, preview
 from fullmatch.labeling.assets import FILES, policy
@@ -132,7 +132,7 @@ class Handler(BaseHTTPRequestHandler):
             with open_file(path) as image:
                 return preview(image, SIDE)
 
-        pixels = attempt(shown, pictures[at].name)
+        pixels = try_read(shown, pictures[at].name)
         if pixels is None:
             return self.refuse(HTTPStatus.NOT_FOUND, "this picture cannot be read any more")
         self.answer(HTTPStatus.OK, "image/jpeg", pixels)

@@ -1,4 +1,4 @@
-"""Every kind of picture file becomes upright bytes of one size, or counts as unreadable."""
+"""Every kind of picture file becomes upright pixels of one size, or counts as unreadable."""
 
 import struct
 import zlib
@@ -8,37 +8,37 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fullmatch.data.stores.pictures import attempt, decode, glance
+from fullmatch.data.stores.pictures import decode, read_header, try_read
 
 
-def grey(path: Path) -> np.ndarray:
+def decode_gray(path: Path) -> np.ndarray:
     return decode(str(path), (64, 64), 1)[0]
 
 
-def color(path: Path, side: int = 8) -> np.ndarray:
+def decode_color(path: Path, side: int = 8) -> np.ndarray:
     return decode(str(path), (side, side), 3)
 
 
-def test_sixteen_bit_grey_is_scaled_not_clipped(tmp_path: Path, gradient: np.ndarray) -> None:
+def test_sixteen_bit_gray_is_scaled_not_clipped(tmp_path: Path, gradient: np.ndarray) -> None:
     deep = gradient.astype(np.uint16) * 257
     for name in ("a.png", "a.tif"):
         Image.fromarray(deep).save(tmp_path / name)
-        assert (grey(tmp_path / name) == gradient).all()
-        assert glance(str(tmp_path / name)) == (64, True)
+        assert (decode_gray(tmp_path / name) == gradient).all()
+        assert read_header(str(tmp_path / name)) == (64, True)
 
 
 @pytest.mark.parametrize("scale", [1, 1 / 255])
-def test_float_grey(tmp_path: Path, gradient: np.ndarray, scale: float) -> None:
+def test_float_gray(tmp_path: Path, gradient: np.ndarray, scale: float) -> None:
     Image.fromarray(gradient.astype(np.float32) * np.float32(scale)).save(tmp_path / "a.tif")
-    assert (grey(tmp_path / "a.tif") == gradient).all()
+    assert (decode_gray(tmp_path / "a.tif") == gradient).all()
 
 
-def test_thirty_two_bit_grey(tmp_path: Path, gradient: np.ndarray) -> None:
+def test_thirty_two_bit_gray(tmp_path: Path, gradient: np.ndarray) -> None:
     Image.fromarray(gradient.astype(np.int32) * 257).save(tmp_path / "a.tif")
-    assert (grey(tmp_path / "a.tif") == gradient).all()
+    assert (decode_gray(tmp_path / "a.tif") == gradient).all()
 
 
-def test_transparency_lies_over_white(tmp_path: Path) -> None:
+def test_transparent_pictures_are_put_on_white(tmp_path: Path) -> None:
     clear = Image.new("RGBA", (8, 8), (255, 0, 0, 0))
     clear.putpixel((0, 0), (255, 0, 0, 255))
     clear.save(tmp_path / "rgba.png")
@@ -48,15 +48,15 @@ def test_transparency_lies_over_white(tmp_path: Path) -> None:
     palette.putpixel((0, 0), 1)
     palette.save(tmp_path / "palette.png", transparency=0)
     for name in ("rgba.png", "la.png", "palette.png"):
-        pixels = color(tmp_path / name)
+        pixels = decode_color(tmp_path / name)
         assert (pixels[:, 4, 4] == 255).all(), name
         assert pixels[1, 0, 0] < 255, name
-    assert color(tmp_path / "palette.png")[:, 0, 0].tolist() == [255, 0, 0]
+    assert decode_color(tmp_path / "palette.png")[:, 0, 0].tolist() == [255, 0, 0]
 
 
 def test_cmyk(tmp_path: Path) -> None:
     Image.new("CMYK", (8, 8), (0, 255, 255, 0)).save(tmp_path / "a.jpg")
-    red, green, blue = color(tmp_path / "a.jpg").mean((1, 2))
+    red, green, blue = decode_color(tmp_path / "a.jpg").mean((1, 2))
     assert red > 220 and green < 40 and blue < 40
 
 
@@ -64,42 +64,42 @@ def test_cmyk(tmp_path: Path) -> None:
 def test_first_frame_of_an_animation(tmp_path: Path, name: str) -> None:
     first, second = Image.new("RGB", (8, 8), (255, 0, 0)), Image.new("RGB", (8, 8), (0, 0, 255))
     first.save(tmp_path / name, save_all=True, append_images=[second], lossless=True)
-    assert color(tmp_path / name)[:, 4, 4].tolist() == [255, 0, 0]
+    assert decode_color(tmp_path / name)[:, 4, 4].tolist() == [255, 0, 0]
 
 
-def test_turned_upright(tmp_path: Path, gradient: np.ndarray) -> None:
+def test_exif_orientation_is_applied(tmp_path: Path, gradient: np.ndarray) -> None:
     exif = Image.Exif()
     exif[0x0112] = 3  # upside down
     Image.fromarray(gradient[:, ::-1].copy()).save(tmp_path / "a.jpg", exif=exif, quality=95)
-    assert np.abs(grey(tmp_path / "a.jpg").astype(int) - gradient).max() < 8
+    assert np.abs(decode_gray(tmp_path / "a.jpg").astype(int) - gradient).max() < 8
 
 
-def test_short_side_fits_and_the_long_side_is_cropped_about_the_centre(tmp_path: Path) -> None:
+def test_short_side_is_resized_and_long_side_center_cropped(tmp_path: Path) -> None:
     pixels = np.zeros((10, 30, 3), np.uint8)
     pixels[:, 10:20] = 200
     Image.fromarray(pixels).save(tmp_path / "a.png")
-    assert (color(tmp_path / "a.png", 10) == 200).all()
-    assert color(tmp_path / "a.png", 10).shape == (3, 10, 10)
+    assert (decode_color(tmp_path / "a.png", 10) == 200).all()
+    assert decode_color(tmp_path / "a.png", 10).shape == (3, 10, 10)
 
 
 def test_one_pixel_and_black_and_white(tmp_path: Path) -> None:
     Image.new("RGB", (1, 1), (1, 2, 3)).save(tmp_path / "a.bmp")
-    assert color(tmp_path / "a.bmp")[:, 7, 7].tolist() == [1, 2, 3]
+    assert decode_color(tmp_path / "a.bmp")[:, 7, 7].tolist() == [1, 2, 3]
     Image.new("1", (9, 9), 1).save(tmp_path / "b.png")
-    assert (color(tmp_path / "b.png") == 255).all()
-    assert glance(str(tmp_path / "b.png")) == (9, True)
+    assert (decode_color(tmp_path / "b.png") == 255).all()
+    assert read_header(str(tmp_path / "b.png")) == (9, True)
 
 
 def test_large_jpeg_is_close_to_its_full_decoding(tmp_path: Path, gradient: np.ndarray) -> None:
     big = Image.fromarray(gradient).resize((640, 640), Image.Resampling.BILINEAR)
     big.save(tmp_path / "a.jpg", quality=95)
-    assert np.abs(grey(tmp_path / "a.jpg").astype(int) - gradient).max() < 8
+    assert np.abs(decode_gray(tmp_path / "a.jpg").astype(int) - gradient).max() < 8
 
 
 def test_wrong_extension_is_still_read(tmp_path: Path) -> None:
     Image.new("RGB", (8, 8), (1, 2, 3)).save(tmp_path / "a.png")
     (tmp_path / "a.png").rename(tmp_path / "a.jpg")
-    assert color(tmp_path / "a.jpg")[:, 0, 0].tolist() == [1, 2, 3]
+    assert decode_color(tmp_path / "a.jpg")[:, 0, 0].tolist() == [1, 2, 3]
 
 
 def bomb() -> bytes:
@@ -131,7 +131,7 @@ def test_unreadable(tmp_path: Path) -> None:
     for name, content in damaged.items():
         path = tmp_path / f"{name}.jpg"
         path.write_bytes(content)
-        assert attempt(lambda path: decode(path, (8, 8), 3), str(path)) is None, name
+        assert try_read(lambda path: decode(path, (8, 8), 3), str(path)) is None, name
     (tmp_path / "link.jpg").symlink_to(tmp_path / "nowhere.jpg")
-    assert attempt(glance, str(tmp_path / "link.jpg")) is None
-    assert attempt(glance, str(tmp_path / "whole.jpg")) == (64, False)
+    assert try_read(read_header, str(tmp_path / "link.jpg")) is None
+    assert try_read(read_header, str(tmp_path / "whole.jpg")) == (64, False)

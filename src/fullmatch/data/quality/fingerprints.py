@@ -3,9 +3,7 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, NamedTuple, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,29 +14,15 @@ from fullmatch.data.dataset import SemiDataset, Source
 from fullmatch.data.quality.duplicates import miniature, perceptual_hash
 from fullmatch.data.quality.outliers import look, strangers
 from fullmatch.data.stores import pictures
-from fullmatch.data.stores.base import ImageStore, evenly
+from fullmatch.data.stores.image_store import ImageStore, cached_per_store, evenly_spaced
 
 SIDE = 32  # of the copy that features are taken from
 SAMPLED = 2000  # pictures of a kind that the share of strangers is judged by
 Told = Callable[[int], object]  # called after each picture with how many there are, for a bar
-Found = TypeVar("Found")
 
 
 def quietly(total: int) -> None:
     """For callers that draw nothing."""
-
-
-def once(find: Callable[[ImageStore], Found]) -> Callable[[ImageStore], Found]:
-    """What is found out about a store is kept as long as the store: its pictures stay the same."""
-    known: WeakKeyDictionary[ImageStore, Found] = WeakKeyDictionary()
-
-    @wraps(find)
-    def kept(store: ImageStore) -> Found:
-        if store not in known:
-            known[store] = find(store)
-        return known[store]
-
-    return kept
 
 
 class Look(NamedTuple):
@@ -66,7 +50,7 @@ class Looks:
 def read_files(paths: Sequence[str], told: Told) -> Looks:
     """Looks at picture files; `told` hears after each how many there are."""
     found = []
-    for one in pictures.in_threads(lambda path: pictures.attempt(_of_file, path), paths):
+    for one in pictures.map_in_threads(lambda path: pictures.try_read(_of_file, path), paths):
         found.append(one)
         told(len(paths))
     return _gathered(found)
@@ -83,7 +67,7 @@ def read_source(source: Source, told: Told) -> Looks:
     return _gathered(found)
 
 
-@once
+@cached_per_store
 def digests_of(store: ImageStore) -> list[bytes]:
     """A digest of each stored picture, at the size it is learned at."""
     found: list[bytes] = []
@@ -106,9 +90,11 @@ def foreign_share(dataset: SemiDataset) -> float:
 
 def _features_of_some(store: ImageStore, positions: torch.Tensor) -> NDArray[np.float32]:
     """Of at most `SAMPLED` pictures, spread evenly."""
-    some = positions[evenly(len(positions), SAMPLED)]
+    some = positions[evenly_spaced(len(positions), SAMPLED)]
     parts = (store.read(part).cpu().numpy() for part in torch.split(some, 100))
-    small = (pictures.fit(_image(one), (SIDE, SIDE), 3) for part in parts for one in part)
+    small = (
+        pictures.resize_and_crop(_image(one), (SIDE, SIDE), 3) for part in parts for one in part
+    )
     return np.stack([look(pixels) for pixels in small])
 
 
@@ -123,10 +109,10 @@ def _of_image(image: Image.Image) -> Look:
     ImageOps.exif_transpose(image, in_place=True)
     grey = image.mode in ("1", "L", "LA", "F") or image.mode.startswith("I")
     # As training sees it, but for its size: formats and modes may differ.
-    image = pictures.plain(image, 3)
+    image = pictures.convert_image(image, 3)
     digest = hashlib.blake2b(repr(image.size).encode(), digest_size=16)
     digest.update(image.tobytes())
-    small = pictures.fit(image, (SIDE, SIDE), 3)
+    small = pictures.resize_and_crop(image, (SIDE, SIDE), 3)
     picture = _image(small)
     return Look(
         digest.digest(),

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from fullmatch.data.dataset import Source, class_order, measured_appearance
 from fullmatch.data.stores import pictures
-from fullmatch.data.stores.base import ImageStore
 from fullmatch.data.stores.files import FileStore
+from fullmatch.data.stores.image_store import ImageStore
 from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError, many
 
@@ -111,7 +111,9 @@ class Survey(Listing):
 
 def _form(paths: Sequence[str]) -> tuple[int, int]:
     """The side that suits the median picture, and 1 channel if all are grey, else 3."""
-    looks = pictures.in_threads(lambda path: pictures.attempt(pictures.glance, path), paths)
+    looks = pictures.map_in_threads(
+        lambda path: pictures.try_read(pictures.read_header, path), paths
+    )
     seen = [look for look in looks if look is not None]
     if not seen:
         return SIDES[0], 3
@@ -123,10 +125,10 @@ def _form(paths: Sequence[str]) -> tuple[int, int]:
 def _store(paths: Sequence[str], side: int, channels: int) -> tuple[ImageStore, list[bool]]:
     files = FileStore(paths, (side, side), channels)
     if len(paths) * channels * side**2 > RESIDENT_BYTES:
-        readable = files.readable()
+        readable = files.decode_all()
         return FileStore(list(compress(paths, readable)), (side, side), channels), readable
     pixels = torch.empty((len(paths), channels, side, side), dtype=torch.uint8)
-    readable = files.readable(pixels)
+    readable = files.decode_all(pixels)
     kept = pixels if all(readable) else pixels[torch.tensor(readable)]
     return TensorStore(kept, list(compress(paths, readable))), readable
 

@@ -1,1 +1,1 @@
-"""Images by position: in memory, in files, in Arrow."""
+"""Image stores: images read by position from memory, picture files or Arrow."""

@@ -14,6 +14,8 @@ from fullmatch.errors import UserError
 class ArrowStore:
     """A column of pictures in a Hugging Face data set, memory-mapped and decoded when read."""
 
+    paths: tuple[str, ...] = ()
+
     def __init__(
         self, dataset: Any, size: tuple[int, int], channels: int = 3, column: str = "image"
     ) -> None:
@@ -29,7 +31,7 @@ class ArrowStore:
     def open(
         cls, path: Path, size: tuple[int, int], channels: int = 3, column: str = "image"
     ) -> "ArrowStore":
-        """Opens what `Dataset.save_to_disk` wrote."""
+        """Open a data set written by `Dataset.save_to_disk`."""
         try:
             import datasets
         except ImportError:
@@ -44,5 +46,5 @@ class ArrowStore:
     def read(self, index: Tensor) -> Tensor:
         channels, *size = self.shape
         rows = self.dataset[index.tolist()][self.column]
-        pixels = [pictures.fit(image, (size[0], size[1]), channels) for image in rows]
+        pixels = [pictures.resize_and_crop(image, (size[0], size[1]), channels) for image in rows]
         return torch.from_numpy(np.stack(pixels))

@@ -1,4 +1,4 @@
-"""Picture files decoded by several processes, since threads wait for each other in Python."""
+"""A pool of processes that decode picture files, because threads compete for Python's lock."""
 
 import gc
 import mmap
@@ -19,125 +19,132 @@ from PIL import Image
 from fullmatch.data.stores import pictures
 from fullmatch.errors import UserError
 
-ROOM = 8  # pictures in a slot
-SLOTS = 2  # of a process: it fills one while the other is emptied
-LOOK = 1.0  # seconds after which either side looks whether the other is still there
+SLOT_SIZE = 8  # pictures in a slot
+SLOTS = 2  # per process: it fills one while the other is emptied
+POLL_SECONDS = 1.0  # how often each side checks that the other is still alive
 
 
-class Decoders:
-    """Processes, forked when this is made, that decode files into memory they share with us.
+class DecoderPool:
+    """Forked processes that decode files into memory shared with this process.
 
-    A fork imports nothing anew, so scripts need no guard around their main part. What the
-    processes share is no file, since the memory for those is small in containers. They end when
-    this is closed or dropped. One thread at a time may ask them.
+    A fork imports nothing again, so scripts need no `if __name__ == "__main__"` guard. The shared
+    memory is anonymous, because /dev/shm is small in containers. The processes end when the pool
+    is closed or garbage collected. Only one thread may use the pool at a time.
     """
 
-    def __init__(self, shape: tuple[int, int, int], processes: int) -> None:
+    def __init__(
+        self, shape: tuple[int, int, int], processes: int, poll_seconds: float = POLL_SECONDS
+    ) -> None:
         Image.preinit()
-        Image.init()  # every format is known now, so that the processes import nothing
-        room = (processes, SLOTS, ROOM, *shape)
-        slots = np.frombuffer(mmap.mmap(-1, prod(room)), np.uint8).reshape(room)
+        Image.init()  # loads every format now, so that the processes import nothing
+        size = (processes, SLOTS, SLOT_SIZE, *shape)
+        slots = np.frombuffer(mmap.mmap(-1, prod(size)), np.uint8).reshape(size)
+        self.poll_seconds = poll_seconds
         self.slots: dict[Connection, NDArray[np.uint8]] = {}
         self.pids: list[int] = []
-        self.close = weakref.finalize(self, _end, self.pids, self.slots, os.getpid())
-        with self._whole():
-            for own in slots:
+        self.close = weakref.finalize(self, _shut_down, self.pids, self.slots, os.getpid())
+        with self._close_on_error():
+            for worker_slots in slots:
                 ours, theirs = Pipe()
-                self.slots[ours] = own
-                self.pids.append(_fork(theirs, own))
-                theirs.close()  # only the process holds it now, and so its death is seen here
+                self.slots[ours] = worker_slots
+                self.pids.append(_start_worker(theirs, worker_slots, poll_seconds))
+                theirs.close()  # now only the worker holds it, so we notice when it dies
             for pipe in self.slots:
-                pipe.recv()  # it has let go of our files, a lock among them
+                pipe.recv()  # the worker has closed our files, including any lock file
 
-    def decode(self, paths: Sequence[str], into: NDArray[np.uint8] | None) -> list[bool]:
-        """Which files could be read; their pixels come to lie in `into`, in order."""
+    def decode(self, paths: Sequence[str], out: NDArray[np.uint8] | None) -> list[bool]:
+        """Decode files into `out`, in order, and return which ones could be read."""
         readable = [False] * len(paths)
         missing = len(paths)
-        # Some chunks more than slots: whoever was quick takes another.
-        size = max(1, min(ROOM, missing // (2 * SLOTS * len(self.slots))))
+        # More chunks than slots, so that fast workers get more of them.
+        size = max(1, min(SLOT_SIZE, missing // (2 * SLOTS * len(self.slots))))
         starts = iter(range(0, missing, size))
 
-        def give(pipe: Connection, slot: int) -> None:
+        def send_next_chunk(pipe: Connection, slot: int) -> None:
             start = next(starts, None)
             if start is not None:
                 pipe.send((slot, start, paths[start : start + size]))
 
-        with self._whole():
+        with self._close_on_error():
             for slot in range(SLOTS):
                 for pipe in self.slots:
-                    give(pipe, slot)
+                    send_next_chunk(pipe, slot)
             while missing:
-                ready: list[Any] = wait(self.slots, LOOK)
-                if not ready and any(map(_ended, self.pids)):
+                ready: list[Any] = wait(self.slots, self.poll_seconds)
+                if not ready and any(map(_has_exited, self.pids)):
                     raise EOFError
                 for pipe in ready:
-                    slot, start, found = pipe.recv()
-                    end = start + len(found)
-                    if into is not None:
-                        into[start:end] = self.slots[pipe][slot, : len(found)]
-                    readable[start:end] = found
-                    missing -= len(found)
-                    give(pipe, slot)
+                    slot, start, decoded = pipe.recv()
+                    end = start + len(decoded)
+                    if out is not None:
+                        out[start:end] = self.slots[pipe][slot, : len(decoded)]
+                    readable[start:end] = decoded
+                    missing -= len(decoded)
+                    send_next_chunk(pipe, slot)
         return readable
 
     @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """Ends all when something fails: an answer under way must not be taken for the next one."""
+    def _close_on_error(self) -> Iterator[None]:
+        """Close the pool on any error, so that a late answer is not mistaken for the next one."""
         try:
             yield
         except BaseException as error:
             self.close()
             if isinstance(error, EOFError | OSError):
                 raise UserError(
-                    "a process that decodes pictures died or could not start, perhaps for want of "
-                    "memory; free some, then train again or resume the run"
+                    "a process that decodes pictures died or could not start, perhaps because "
+                    "memory ran out; free some memory, then train again or resume the run"
                 ) from None
             raise
 
 
-def _fork(pipe: Connection, slots: NDArray[np.uint8]) -> int:
+def _start_worker(pipe: Connection, slots: NDArray[np.uint8], poll_seconds: float) -> int:
     parent = os.getpid()
     with warnings.catch_warnings():
-        # Python warns of threads that hold a lock for ever in a fork; this one takes none of them.
+        # Python warns that a fork can inherit a locked lock; the worker takes none of them.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:
         try:
-            _serve(pipe, slots, parent)
+            _run_worker(pipe, slots, parent, poll_seconds)
         finally:
-            os._exit(0)  # and not back into the caller's program
+            os._exit(0)  # never return into the caller's program
     return pid
 
 
-def _serve(pipe: Connection, slots: NDArray[np.uint8], parent: int) -> None:
-    """A process's life: decodes what it is sent until the pipe is closed or the parent gone."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # the parent may want a last batch of pictures
+def _run_worker(
+    pipe: Connection, slots: NDArray[np.uint8], parent: int, poll_seconds: float
+) -> None:
+    """Decode the paths sent through the pipe until it is closed or the parent is gone."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # the parent may still need a last batch
         signal.signal(number, signal.SIG_IGN)
-    gc.freeze()  # what was inherited, tensors on a GPU perhaps, is never freed here
-    warnings.simplefilter("ignore")  # else each process would repeat them
+    gc.freeze()  # never free inherited objects here, such as tensors on a GPU
+    warnings.simplefilter("ignore")  # otherwise each process would repeat them
     for file in map(int, os.listdir("/proc/self/fd")):
-        if file > 2 and file != pipe.fileno():  # a run's lock, a GPU: they are not to outlive it
+        if file > 2 and file != pipe.fileno():  # the parent's lock files and GPU handles
             with suppress(OSError):
                 os.close(file)
     with suppress(EOFError, OSError):
         pipe.send("ready")
         while os.getppid() == parent:
-            if pipe.poll(LOOK):
+            if pipe.poll(poll_seconds):
                 slot, start, paths = pipe.recv()
-                found = [pictures.put(path, slots[slot, at]) for at, path in enumerate(paths)]
-                pipe.send((slot, start, found))
+                decoded = [
+                    pictures.decode_into(path, slots[slot, row]) for row, path in enumerate(paths)
+                ]
+                pipe.send((slot, start, decoded))
 
 
-def _ended(pid: int) -> bool:
+def _has_exited(pid: int) -> bool:
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _end(pids: list[int], slots: dict[Connection, Any], parent: int) -> None:
-    if os.getpid() != parent:  # a copy in some other fork: the processes are not its own
+def _shut_down(pids: list[int], slots: dict[Connection, Any], parent: int) -> None:
+    if os.getpid() != parent:  # in another fork, which does not own the workers
         return
     for pipe in slots:
         pipe.close()
     for pid in pids:
         with suppress(ProcessLookupError, ChildProcessError):
-            os.kill(pid, signal.SIGKILL)  # there is nothing that they could leave half done
+            os.kill(pid, signal.SIGKILL)  # a worker has nothing to clean up
             os.waitpid(pid, 0)

@@ -1,9 +1,9 @@
-"""One picture file as pixels: opened with care, turned upright, converted, and fitted to a size."""
+"""Decode one picture file to pixels: rotate it upright, convert it and bring it to a size."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,52 +12,64 @@ from PIL import Image, ImageOps
 EXTENSIONS = frozenset(
     (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 )
+CHUNK = 4096  # items queued for threads at a time, which bounds the memory
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def attempt(read: Callable[[str], Result], path: str) -> Result | None:
-    """What `read` makes of the file, or None when it is not a picture that can be read whole."""
+class Header(NamedTuple):
+    """What the header of a picture file says, without decoding it."""
+
+    short_side: int  # in pixels
+    is_gray: bool
+
+
+def try_read(read: Callable[[str], Result], path: str) -> Result | None:
+    """The result of `read(path)`, or None if the file cannot be read as a picture."""
     try:
         return read(path)
     except Exception:  # Damaged files make decoders raise anything, from OSError to IndexError.
         return None
 
 
-def in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-    """`work` of each item in order, some thousands at a time so that millions are no burden."""
+def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """Apply `function` to each item in threads and yield the results in order."""
     with ThreadPoolExecutor(min(16, os.cpu_count() or 1), thread_name_prefix="decode") as threads:
-        for start in range(0, len(items), 4096):
-            yield from threads.map(work, items[start : start + 4096])
+        for start in range(0, len(items), CHUNK):
+            yield from threads.map(function, items[start : start + CHUNK])
 
 
-def glance(path: str) -> tuple[int, bool]:
-    """Length of the short side, and whether the picture is grey, from its header alone."""
+def read_header(path: str) -> Header:
+    """Read only the header of a picture file."""
     with Image.open(path) as image:
-        return min(image.size), image.mode in ("1", "L", "LA", "F") or image.mode.startswith("I")
+        return Header(min(image.size), is_gray(image))
+
+
+def is_gray(image: Image.Image) -> bool:
+    return image.mode in ("1", "L", "LA", "F") or image.mode.startswith("I")
 
 
 def decode(path: str, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
-    """Pixels (channels, height, width) of the file's first frame."""
+    """Decode the first frame of a file to pixels (channels, height, width)."""
     with Image.open(path) as image:
         image.draft(None, (max(size), max(size)))  # lets JPEG skip detail that would not show
-        return fit(image, size, channels)
+        return resize_and_crop(image, size, channels)
 
 
-def put(path: str, place: NDArray[np.uint8]) -> bool:
-    """Decodes a file into its place, (channels, height, width); whether it could be read."""
-    channels, height, width = place.shape
-    pixels = attempt(lambda path: decode(path, (height, width), channels), path)
+def decode_into(path: str, out: NDArray[np.uint8]) -> bool:
+    """Decode a file into `out` (channels, height, width); return whether it could be read."""
+    channels, height, width = out.shape
+    pixels = try_read(lambda path: decode(path, (height, width), channels), path)
     if pixels is not None:
-        place[:] = pixels
+        out[:] = pixels
     return pixels is not None
 
 
-def plain(image: Image.Image, channels: int) -> Image.Image:
-    """Upright, over white where it is transparent, of so many channels."""
-    ImageOps.exif_transpose(image, in_place=True)  # a new one would be a copy, even if upright
-    image = _eight_bit(image)
+def convert_image(image: Image.Image, channels: int) -> Image.Image:
+    """Rotate by EXIF, put transparent pictures on white, and convert to 1 or 3 channels."""
+    ImageOps.exif_transpose(image, in_place=True)  # not in place, it copies even upright pictures
+    image = _to_eight_bit(image)
     if image.has_transparency_data:
         image = image.convert("RGBA")
         white = Image.new("RGBA", image.size, "white")
@@ -66,17 +78,17 @@ def plain(image: Image.Image, channels: int) -> Image.Image:
     return image if image.mode == mode else image.convert(mode)
 
 
-def fit(image: Image.Image, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
-    """As `plain`, the longer side cropped about the centre."""
-    image = plain(image, channels)
+def resize_and_crop(image: Image.Image, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
+    """Convert, resize and center-crop to pixels (channels, height, width)."""
+    image = convert_image(image, channels)
     if image.size != (size[1], size[0]):
         image = ImageOps.fit(image, (size[1], size[0]), Image.Resampling.BILINEAR)
     pixels = np.asarray(image).reshape(*size, channels)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
-def _eight_bit(image: Image.Image) -> Image.Image:
-    """Scales deep grey pictures to 0..255, where Pillow's own conversion would clip them."""
+def _to_eight_bit(image: Image.Image) -> Image.Image:
+    """Scale 16-bit, 32-bit and float gray to 0..255; Pillow's own conversion would clip them."""
     if image.mode not in ("I", "F") and not image.mode.startswith("I;16"):
         return image
     pixels = np.asarray(image).astype(np.float64)

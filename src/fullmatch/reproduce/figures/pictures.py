@@ -67,12 +67,12 @@ def tsne(runs: Sequence[Shown]) -> "Figure":
 
 def tested(run: Shown) -> "tuple[Tensor, Tensor]":
     """Some test images, as many of them as are quick enough on a CPU."""
-    from fullmatch.data.stores.base import evenly
+    from fullmatch.data.stores.image_store import evenly_spaced
 
     source = run.source()
     if source.test is None or source.test_labels is None:
         raise UserError(f"{source.name} has no test images; add a folder test/CLASS/*")
-    index = evenly(len(source.test), IMAGES)
+    index = evenly_spaced(len(source.test), IMAGES)
     return source.test.read(index), source.test_labels[index]
 
 
