@@ -34,7 +34,7 @@ from fullmatch.estimator.inputs import (
     pixel_bytes,
     pixel_range,
 )
-from fullmatch.evaluation.scores import probabilities
+from fullmatch.evaluation.scores import predict_probabilities
 from fullmatch.experiment.build import EVALUATION_BATCH
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.run import start

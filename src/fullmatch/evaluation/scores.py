@@ -7,7 +7,7 @@ from dataclasses import asdict
 import torch
 from torch import Tensor
 
-from fullmatch.data.stores.base import ImageStore
+from fullmatch.data.stores.image_store import ImageStore
 from fullmatch.evaluation.intervals import wilson_interval
 from fullmatch.storage.result import FinalScores, Scores
 
@@ -22,9 +22,7 @@ def predict_probabilities(
     """(N, C) class probabilities of every image, in order."""
     positions = torch.arange(len(images), device=device)
     starts = range(0, len(images), batch)
-    return torch.cat(
-        [predict(images.read(positions[at : at + batch]).to(device)) for at in starts]
-    )
+    return torch.cat([predict(images.read(positions[at : at + batch]).to(device)) for at in starts])
 
 
 def compute_scores(probs: Tensor, labels: Tensor) -> Scores:

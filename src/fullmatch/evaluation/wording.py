@@ -30,7 +30,9 @@ def describe_estimate(estimate: Estimate) -> str:
     """The cross-validation estimate in words."""
     held_out, labels = estimate.held_out, estimate.labels
     of = f"{held_out} of " if estimate.folds > 1 and held_out < labels else ""
-    how = f"{estimate.folds}-fold cross-validation" if estimate.folds > 1 else f"{held_out} held out"
+    how = (
+        f"{estimate.folds}-fold cross-validation" if estimate.folds > 1 else f"{held_out} held out"
+    )
     how += ", repeated twice" if estimate.repeats > 1 else ""
     low, high = (f"{100 * bound:.0f}" for bound in estimate.interval)
     subject = (

@@ -1,48 +1,47 @@
-"""Did the unlabeled images help? The same network on the labels alone, on the same test images."""
+"""Did the unlabeled images help? The same network on the labels only, on the same test images."""
 
 from dataclasses import replace
-from typing import Any
 
+import numpy as np
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
 from fullmatch.algorithms import Supervised
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source
 from fullmatch.errors import UserError
-from fullmatch.evaluation.paired import paired
-from fullmatch.experiment import run as experiment
-from fullmatch.experiment.inputs import refuse_changed
-from fullmatch.experiment.leakage import SEEN
+from fullmatch.evaluation.paired import compare_paired
+from fullmatch.experiment.identity import check_unchanged
+from fullmatch.experiment.leakage import LEAKED
+from fullmatch.experiment.run import Run, resume, start
 from fullmatch.experiment.settings import config_of
+from fullmatch.storage.predictions import Predictions
+from fullmatch.storage.result import PairedComparison, Verdict
 from fullmatch.storage.run_folder import RunFolder
 
-FOLDER = "labels-only"
 
+def prepare_baseline(folder: RunFolder, source: Source | None = None) -> Run | None:
+    """The labels-only run inside a run: new, or continued; None when it is finished.
 
-def baseline_of(folder: RunFolder, source: Source | None = None) -> experiment.Run | None:
-    """The labels-only run beside a run: new, or continued; None when it is finished.
-
-    Refuses other pictures or labels than those of the run, which would not compare.
+    Refuses other pictures or labels than those of the run, which could not be compared.
     """
-    path = folder.path / FOLDER
-    if (path / "result.json").exists():
+    inner = RunFolder(folder.baseline)
+    if inner.finished:
         return None
-    known = folder.read_result().get("data_hash", "")
+    data_hash = folder.read_result().data_hash
 
-    def accept(run: experiment.Run) -> None:
-        refuse_changed(run.dataset, run.data_hash, known, f"{folder.path} was trained")
+    def accept(run: Run) -> None:
+        check_unchanged(run.dataset, run.data_hash, data_hash, f"{folder.path} was trained")
 
-    if not (path / "config.toml").exists():
-        return experiment.start(alone(folder), RunFolder(path), source, accept)
-    run = experiment.resume(RunFolder(path), source)
+    if not inner.started:
+        return start(baseline_config(folder), inner, source, accept)
+    run = resume(inner, source)
     accept(run)
     return run
 
 
-def alone(folder: RunFolder) -> ExperimentConfig:
-    """The settings of a run, but for the labels alone."""
+def baseline_config(folder: RunFolder) -> ExperimentConfig:
+    """The settings of a run, for the labels only."""
     config = config_of(folder)
     split = str(folder.split) if folder.split.exists() else None
     return replace(
@@ -55,29 +54,29 @@ def alone(folder: RunFolder) -> ExperimentConfig:
     )
 
 
-def compare(folder: RunFolder) -> dict[str, Any] | None:
-    """Add to a run's result how it stands to its baseline, image by image."""
-    both = [RunFolder(folder.path / FOLDER), folder]
-    if not all(each.predictions.exists() for each in both):
+def compare_with_baseline(folder: RunFolder) -> PairedComparison | None:
+    """Add to a run's result how it compares with its baseline, image by image."""
+    inner = RunFolder(folder.baseline)
+    ours, theirs = folder.read_predictions(), inner.read_predictions()
+    if ours is None or theirs is None:
         return None
-    theirs, ours = (load_file(each.predictions) for each in both)
     result = folder.read_result()
-    tests = [found.get("test_hash") for found in (both[0].read_result(), result)]
+    tests = (inner.read_result().test_hash, result.test_hash)
     # Older results do not know which pictures they were measured on.
-    other = None not in tests and tests[0] != tests[1]
-    if other or not torch.equal(ours["labels"], theirs["labels"]):
+    differ = None not in tests and tests[0] != tests[1]
+    if differ or not np.array_equal(ours.labels, theirs.labels):
         raise UserError(
-            f"{folder.path} and {both[0].path} were measured on different test images; put back "
-            f"those of the first, delete the second, then: {folder.resume_command}"
+            f"{folder.path} and {inner.path} were measured on different test images; restore "
+            f"those of the first, delete the second, then run: {folder.resume_command}"
         )
-    found = paired(right(ours), right(theirs))
-    if start := config_of(folder).model.start:  # what helped, or not, is this too
-        found["start"] = start
-    if any(finding["kind"] == SEEN for finding in result.get("health", [])):
-        found["verdict"] = "cannot be judged by a test that was learned from"
-    folder.write_result(result | {"labels_only": found})
-    return found
+    comparison = compare_paired(hits(ours), hits(theirs))
+    if start_run := config_of(folder).model.start:  # part of what helped, or did not
+        comparison = replace(comparison, start=start_run)
+    if any(finding.kind == LEAKED for finding in result.health):
+        comparison = replace(comparison, verdict=Verdict.INVALID)
+    folder.write_result(replace(result, baseline=comparison))
+    return comparison
 
 
-def right(saved: dict[str, Tensor]) -> Tensor:
-    return (saved["probabilities"].argmax(dim=1) == saved["labels"]).double()
+def hits(predictions: Predictions) -> Tensor:
+    return torch.from_numpy(predictions.right).double()

@@ -16,7 +16,7 @@ from fullmatch.config import ExperimentConfig
 from fullmatch.core import Appearance
 from fullmatch.data import DATASETS, SemiDataset, Source, TensorStore, draw
 from fullmatch.experiment.build import Assembly, device_name, versions
-from fullmatch.experiment.inputs import load_source, split_of
+from fullmatch.experiment.inputs import choose_split, load_source
 from fullmatch.experiment.settings import display_name
 from fullmatch.training.step import autocast
 
@@ -80,7 +80,7 @@ def images(config: ExperimentConfig) -> SemiDataset:
     if config.data.name in DATASETS:
         return noise(config)
     source = load_source(config)
-    return SemiDataset.of(source, split_of(config, source))
+    return SemiDataset.of(source, choose_split(config, source))
 
 
 def noise(config: ExperimentConfig) -> SemiDataset:

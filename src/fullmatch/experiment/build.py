@@ -1,4 +1,4 @@
-"""From a config to everything a step needs: where data, algorithm and training meet."""
+"""From a config to everything a step needs: data, algorithm and training meet here."""
 
 import platform
 from typing import ClassVar
@@ -10,17 +10,18 @@ import fullmatch
 from fullmatch import data, distributed
 from fullmatch.augment.views import Augmenter
 from fullmatch.config import ExperimentConfig
-from fullmatch.core import Task
+from fullmatch.core import Network, Task
 from fullmatch.data import SemiDataset
-from fullmatch.data.feed import feed_of
+from fullmatch.data.feed import Feed, feed_of
 from fullmatch.errors import many
-from fullmatch.evaluation.scores import Scores, probabilities, scores
+from fullmatch.evaluation.scores import compute_scores, predict_probabilities
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.warm_start import started
 from fullmatch.models import network, shape_of_map
 from fullmatch.models.kernels.device import introduce_operators
 from fullmatch.models.kernels.synchronized import share_statistics
 from fullmatch.models.weights import as_published
+from fullmatch.storage.result import Scores
 from fullmatch.training.execution import (
     Recorded,
     chosen_execution,
@@ -42,8 +43,8 @@ EVALUATION_BATCH = 500
 class Assembly:
     """State, step and trainer of a config on a data set; knows nothing of files.
 
-    `started` is what an earlier process said of the weights that it started from: the state to be
-    restored holds what became of them, and they are not read again.
+    `started` is a sentence about the weights that the run started from, if an earlier process has
+    loaded them: the state to be restored holds what became of them, and they are not read again.
     """
 
     announced: ClassVar["Assembly | None"] = None  # what other processes work on
@@ -52,34 +53,48 @@ class Assembly:
         self, config: ExperimentConfig, dataset: SemiDataset, started: str | None = None
     ) -> None:
         self.config, self.dataset, self.started = config, dataset, started
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.device = choose_device()
         self.notes: list[str] = list(dataset.notes)
         with borrowed(self.device):
             torch.manual_seed(config.seed)
             self.build()
 
     def build(self) -> None:
-        config, device, training = self.config, self.device, self.config.training
-        set_process(device, threads=training.threads, deterministic=training.deterministic)
-        image = self.view_shape()
+        """All parts, in this order: the first weights are drawn by the network, then by heads."""
+        training = self.config.training
+        set_process(self.device, threads=training.threads, deterministic=training.deterministic)
+        student = self.build_network()
+        self.task = self.describe_task(student)
+        self.state = self.build_state(student)
+        feed = self.build_feed()
+        self.step = self.build_step(feed)
+        self.trainer = self.build_trainer(feed)
+
+    def build_network(self) -> Network:
+        """The network with the weights that it starts from, and the views that fit them."""
+        model = self.config.model
         student = network(
-            config.model.name,
+            model.name,
             self.dataset.num_classes,
-            image,
-            pretrained=config.model.pretrained and self.started is None,
-            norm_momentum=config.model.norm_momentum,
+            self.view_shape(),
+            pretrained=model.pretrained and self.started is None,
+            norm_momentum=model.norm_momentum,
         )
         if self.started is None:
-            self.started = started(config.model, student, self.dataset.classes)
+            self.started = started(model, student, self.dataset.classes)
         self.notes += [self.started] if self.started else []
         appearance = self.dataset.appearance
-        if config.model.pretrained or config.model.start or config.model.weights:
+        if model.pretrained or model.start or model.weights:
             appearance = as_published(appearance, student)
-        self.augment = Augmenter(appearance, config.data.strong).to(device)
-        if distributed.processes() > 1 and (own := share_statistics(student)):
-            self.notes.append(f"{own} norms of {config.model.name} are each process's own")
+        self.augment = Augmenter(appearance, self.config.data.strong).to(self.device)
+        if distributed.processes() > 1 and (unsynchronized := share_statistics(student)):
+            self.notes.append(f"{unsynchronized} norm layers of {model.name} are not synchronized")
+        return student
+
+    def describe_task(self, student: Network) -> Task:
+        image = self.view_shape()
         feature_map = shape_of_map(student, image)
-        self.task = task = Task(
+        return Task(
             num_classes=self.dataset.num_classes,
             num_labeled=len(self.dataset.labeled),
             num_unlabeled=len(self.dataset.unlabeled),
@@ -88,66 +103,82 @@ class Assembly:
             features=feature_map[0],
             feature_map=feature_map,
         )
-        algorithm = config.algorithm.build(task)
-        algorithm.weak_gradient = training.weak_gradient
-        self.state = TrainState(
+
+    def build_state(self, student: Network) -> TrainState:
+        algorithm = self.config.algorithm.build(self.task)
+        algorithm.weak_gradient = self.config.training.weak_gradient
+        optimizer = self.config.optimizer
+        return TrainState(
             student,
             algorithm,
-            weight_decay=config.optimizer.weight_decay,
-            momentum=config.optimizer.momentum,
-            nesterov=config.optimizer.nesterov,
-            device=device,
+            weight_decay=optimizer.weight_decay,
+            momentum=optimizer.momentum,
+            nesterov=optimizer.nesterov,
+            device=self.device,
         )
+
+    def build_feed(self) -> Feed:
+        config, training = self.config, self.config.training
         ratio = config.algorithm.ratio if training.ratio is None else training.ratio
         feed = feed_of(
-            self.dataset, batch=training.batch, ratio=ratio, seed=config.seed, device=device
+            self.dataset, batch=training.batch, ratio=ratio, seed=config.seed, device=self.device
         )
         self.notes += feed.notes
-        execution = chosen_execution(training.execution, device)
-        precision = chosen_precision(training.precision, device)
+        return feed
+
+    def build_step(self, feed: Feed) -> TrainingStep:
+        training = self.config.training
+        self.execution = chosen_execution(training.execution, self.device)
+        precision = chosen_precision(training.precision, self.device)
         self.bf16 = precision == "bf16"
         count = distributed.processes()
-        where = f"{count} x {device_name(device)}" if count > 1 else device_name(device)
-        self.notes.append(f"runs on {where}: {execution}, {precision}")
-        # The modules themselves, uncompiled, for whoever wants to look at a part of the step.
+        name = device_name(self.device)
+        where = f"{count} x {name}" if count > 1 else name
+        self.notes.append(f"runs on {where}: {self.execution}, {precision}")
+        # The modules themselves, not compiled, for whoever wants to look at a part of the step.
+        algorithm = self.state.algorithm
         self.augmentation = Augmentation(self.augment, algorithm.views)
         self.loss = Loss(self.state.student, self.state.teacher, algorithm)
-        self.eager = eager = execution == "eager"
-        if not eager:
+        if not self.eager:
             introduce_operators()
-        self.step = TrainingStep(
+        return TrainingStep(
             self.state,
             feed,
-            self.augmentation if eager else compiled_augmentation(self.augmentation),
-            self.loss if eager else compiled_loss(self.loss),
+            self.augmentation if self.eager else compiled_augmentation(self.augmentation),
+            self.loss if self.eager else compiled_loss(self.loss),
             ema=training.ema,
-            clip=config.optimizer.clip,
+            clip=self.config.optimizer.clip,
             bf16=self.bf16,
         )
-        recorded = Recorded(self.step, self.notes.append) if execution == "graph" else self.step
-        self.trainer = Trainer(
+
+    def build_trainer(self, feed: Feed) -> Trainer:
+        training, optimizer = self.config.training, self.config.optimizer
+        graph = self.execution == "graph"
+        recorded = Recorded(self.step, self.notes.append) if graph else self.step
+        return Trainer(
             self.state,
             feed,
-            within_memory(recorded, device, training.batch),
+            within_memory(recorded, self.device, training.batch),
             rate=lambda at: learning_rate(
-                at,
-                training.steps,
-                base=config.optimizer.rate,
-                cosine=config.optimizer.cosine,
+                at, training.steps, base=optimizer.rate, cosine=optimizer.cosine
             ),
             total=training.steps,
-            seed=config.seed,
+            seed=self.config.seed,
             log_every=training.log_every,
             evaluate_every=training.evaluate_every,
             checkpoint_every=training.checkpoint_every,
             # A benchmark's test images are looked at during training, and numbers chosen on them
-            # are marked; somebody's own test pictures are read once, when all is done.
+            # are marked; a user's own test pictures are read once, after training.
             evaluate=self.evaluate if self.dataset.benchmark else None,
-            announce=self.announce if count > 1 else None,
+            announce=self.announce if distributed.processes() > 1 else None,
         )
 
+    @property
+    def eager(self) -> bool:
+        return self.execution == "eager"
+
     def announce(self, what: str) -> None:
-        """Tells the other processes what is done next, and first of all on which work."""
+        """Tell the other processes what is done next, and first of all on which work."""
         if Assembly.announced is not self:
             Assembly.announced = self
             state = self.state
@@ -163,7 +194,9 @@ class Assembly:
     def predict(self, who: str, images: data.ImageStore) -> Tensor:
         classifier = self.classifier(who).eval()
         with autocast(self.device, self.bf16):
-            return probabilities(classifier, images, batch=EVALUATION_BATCH, device=self.device)
+            return predict_probabilities(
+                classifier, images, batch=EVALUATION_BATCH, device=self.device
+            )
 
     def classifier(self, who: str) -> Classifier:
         state = self.state
@@ -177,12 +210,13 @@ class Assembly:
         )
 
     def evaluate(self) -> dict[str, Scores]:
+        """Scores of student and teacher on the test images."""
         labels = self.dataset.test_labels
         assert labels is not None
-        return {who: scores(probs, labels) for who, probs in self.on_the_test().items()}
+        return {who: compute_scores(probs, labels) for who, probs in self.predict_test().items()}
 
-    def on_the_test(self) -> dict[str, Tensor]:
-        """Probabilities of the test images, of student and teacher."""
+    def predict_test(self) -> dict[str, Tensor]:
+        """Class probabilities of the test images, by student and teacher."""
         store = self.test_store()
         return {who: self.predict(who, store) for who in ("student", "teacher")}
 
@@ -192,6 +226,10 @@ class Assembly:
             test = self.dataset.test
             self._test = test.to(self.device) if isinstance(test, data.TensorStore) else test
         return self._test  # type: ignore[return-value]
+
+
+def choose_device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def device_name(device: torch.device) -> str:

@@ -1,4 +1,4 @@
-"""Which pictures a run has learned from, kept as digests: none of them tells how good it is."""
+"""Which pictures a run has learned from, kept as digests: none of them may measure it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,73 +17,73 @@ from fullmatch.experiment.settings import config_of
 from fullmatch.storage.run_folder import RunFolder
 from fullmatch.training.health import Finding
 
-SEEN = "test seen before"  # the kind of finding
+LEAKED = "test seen before"  # the kind of finding
 Learned = Mapping[str, Tensor]  # digests, by the shape of the pictures they were taken of
 
 
-def learned_from(run: Assembly) -> Learned:
-    """What a run learns from, and what the run did whose weights it starts from.
+def pictures_learned_by(run: Assembly) -> Learned:
+    """What a run learns from, and the run did whose weights it starts from.
 
-    Benchmarks are known by their names, and keep no digests.
+    Benchmarks are identified by name, and need no digests.
     """
     start = run.config.model.start
-    found = dict(learned_by(RunFolder(Path(start)))) if start else {}
-    for name, own in own_of(run).items():
+    found = dict(read_learned(RunFolder(Path(start)))) if start else {}
+    for name, own in own_pictures(run).items():
         found[name] = torch.unique(torch.cat([found[name], own]) if name in found else own)
     return found
 
 
-def own_of(run: Assembly) -> Learned:
-    """The pictures that a run itself looks at."""
-    dataset, practised = run.dataset, run.state.algorithm.views.unlabeled
+def own_pictures(run: Assembly) -> Learned:
+    """The pictures that a run itself trains on."""
+    dataset, uses_unlabeled = run.dataset, run.state.algorithm.views.unlabeled
     if dataset.benchmark:
         return {}
-    used = torch.cat([dataset.labeled, dataset.unlabeled]) if practised else dataset.labeled
+    used = torch.cat([dataset.labeled, dataset.unlabeled]) if uses_unlabeled else dataset.labeled
     return {"x".join(map(str, dataset.images.shape)): keys_of(dataset.images)[used]}
 
 
-def all_learned(run: Assembly, known: Learned) -> bool:
+def includes_all_pictures(run: Assembly, known: Learned) -> bool:
     """Whether every picture of a run is among those that it began with."""
-    parts = own_of(run).items()
+    parts = own_pictures(run).items()
     return all(name in known and bool(torch.isin(own, known[name]).all()) for name, own in parts)
 
 
-def learned_by(folder: RunFolder) -> Learned:
-    """What a run wrote down; nothing where it is a benchmark's, or from before that was done."""
+def read_learned(folder: RunFolder) -> Learned:
+    """What a run wrote down; nothing for a benchmark, or for a run of an early version."""
     if not folder.learned.exists():
         return {}
     try:
         return load_file(folder.learned)
     except (OSError, SafetensorError) as error:
         raise UserError(
-            f"cannot read {folder.learned}: {error}; bring a whole one, or delete it and check "
-            "yourself that no test picture was learned from"
+            f"{folder.learned} is damaged ({error}); restore it, or delete it and check that "
+            "no test picture was trained on"
         ) from None
 
 
-def doubts(run: Assembly) -> list[str]:
-    """What cannot be said about the test of a run that starts from another."""
+def list_unknowns(run: Assembly) -> list[str]:
+    """What is not known about the test set of a run that starts from another."""
     start = run.config.model.start
     if start is None or run.dataset.test is None:
         return []
     earlier = RunFolder(Path(start))
-    if not earlier.config.is_file():  # gone since this run took over what it had kept
+    if not earlier.config.is_file():  # deleted since; this run has copied its digests
         return []
-    doubt = unknown(earlier, config_of(earlier).data.name)
+    doubt = describe_unknown(earlier, config_of(earlier).data.name)
     return [doubt] if doubt else []
 
 
-def unknown(folder: RunFolder, data: str) -> str:
-    """A sentence where a run on such data kept no digests, as earlier versions did not; else ''."""
+def describe_unknown(folder: RunFolder, data: str) -> str:
+    """A sentence where a run kept no digests, as early versions did not; else an empty one."""
     if folder.learned.exists() or data in DATASETS:
         return ""
     return (
-        f"which pictures {folder.path} has learned from was not kept; see to it yourself that none "
-        "is in the test"
+        f"{folder.path} did not record which pictures it was trained on; check that none of them "
+        "is in the test set"
     )
 
 
-def seen(learned: Learned, store: ImageStore) -> Tensor:
+def find_learned(learned: Learned, store: ImageStore) -> Tensor:
     """(N,) bool: which pictures of a store are among them, whatever size it has them at."""
     found = torch.zeros(len(store), dtype=torch.bool)
     paths: tuple[str, ...] = getattr(store, "paths", ())
@@ -96,16 +96,16 @@ def seen(learned: Learned, store: ImageStore) -> Tensor:
     return found
 
 
-def seen_in_test(learned: Learned, dataset: SemiDataset) -> list[Finding]:
-    """A finding where test pictures taught the earlier run; this one's own are never among them."""
-    count = 0 if dataset.test is None else int(seen(learned, dataset.test).sum())
+def find_learned_test_pictures(learned: Learned, dataset: SemiDataset) -> list[Finding]:
+    """A finding where the earlier run was trained on test pictures; this run never is."""
+    count = 0 if dataset.test is None else int(find_learned(learned, dataset.test).sum())
     if dataset.test is None or not count:
         return []
     words = (
-        f"{count} of {len(dataset.test)} test pictures taught the run that this one starts from: "
-        "the accuracy on the test is too high"
+        f"the run that this one starts from was trained on {count} of {len(dataset.test)} test "
+        "pictures: the test accuracy is too high"
     )
-    return [Finding(SEEN, words, "test pictures that no run has learned from")]
+    return [Finding(LEAKED, words, "test pictures that no run was trained on")]
 
 
 def keys_of(store: ImageStore) -> Tensor:

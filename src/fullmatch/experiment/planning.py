@@ -24,18 +24,21 @@ from fullmatch.data.sources.listing import SIDES
 from fullmatch.data.sources.survey import survey
 from fullmatch.data.stores import pictures
 from fullmatch.errors import UserError
-from fullmatch.experiment.build import Assembly
+from fullmatch.experiment.build import Assembly, choose_device
 from fullmatch.experiment.candidates import Choice, choices
+from fullmatch.experiment.cross_validation import (
+    FOLDS,
+    LEAST_STEPS,
+    MANY,
+    VERY_FEW,
+    fold_steps,
+)
 from fullmatch.experiment.presets import own_pictures, with_steps
 
 MINUTES = 10.0
-LEAST, MOST = 100, 20_000  # steps
+LEAST, MOST = LEAST_STEPS, 20_000  # steps
 EPOCHS = 300  # of the unlabeled pictures; more are not worth the time
 TRIED = 3  # steps that are timed, after one that warms up
-FOLDS = 5  # parts of the labels that are held out in turn to estimate accuracy
-MANY = 200  # labels from which only one part is held out
-VERY_FEW = 30  # labels below which every part is held out twice
-SHORTER = 3  # the final model trains so many times longer than one for an estimate
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def plan(
     measure: "Callable[[ExperimentConfig, Source], float] | None" = None,
 ) -> Plan:
     """A config for these pictures that is done here within the minutes, or has so many steps."""
-    device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = device or choose_device()
     measure = measure or step_seconds
     if minutes is not None and not 0 < minutes < float("inf"):
         raise UserError(f"--minutes is {minutes:g}, expected a number above 0")
@@ -102,12 +105,7 @@ def work(source: Source, steps: int) -> float:
     parts = 1 if len(known) >= MANY else FOLDS * (2 if len(known) < VERY_FEW else 1)
     if int(torch.bincount(known).max()) < 2:
         parts = 0  # no class has a label to spare
-    return 1.1 * steps + parts * (1 + alone) * shorter(steps)
-
-
-def shorter(steps: int, least: int = LEAST) -> int:
-    """Steps of a model for the estimate: never more than the model gets that it judges."""
-    return min(steps, max(least, steps // SHORTER))
+    return 1.1 * steps + parts * (1 + alone) * fold_steps(steps)
 
 
 def most_within(source: Source, budget: float) -> int:

@@ -1,4 +1,4 @@
-"""Settings by data set: the paper's grid, computed, and what suits everything else."""
+"""Settings by data set: the paper's grid, computed, and defaults for everything else."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,9 +24,9 @@ LABELS = {  # the label counts of the paper's tables, the first being the defaul
     "digits": (40,),
 }
 MODELS = {"cifar100": "wrn-28-8", "stl10": "wrn-37-2", "imagenet": "resnet50"}
-# TorchSSL mirrors every data set, numbers of houses too; a setting of the paper follows it, though
-# the catalog says what would suit these pictures better.
-MIRRORED = ("svhn", "svhn-noextra")
+# TorchSSL flips every data set, house numbers too; the paper's settings follow it, though flipping
+# does not suit these pictures.
+FLIPPED = ("svhn", "svhn-noextra")
 DECAY = {"cifar100": 1e-3, "imagenet": 3e-4}
 
 
@@ -39,7 +39,7 @@ def paper(
         data=DataConfig(
             name=dataset,
             labels=labels or LABELS[dataset][0],
-            flip=True if dataset in MIRRORED else None,
+            flip=True if dataset in FLIPPED else None,
         ),
         algorithm=spec,
         model=ModelConfig(name=MODELS.get(dataset, "wrn-28-2")),
@@ -61,7 +61,7 @@ def digits(labels: int | None = None, algorithm: str = "fullmatch") -> Experimen
         training=TrainingConfig(
             steps=1600,
             batch=40,
-            ratio=min(spec.ratio, 3),  # 1,297 images: more a step would mostly cost time
+            ratio=min(spec.ratio, 3),  # 1,297 images: more per step would mostly cost time
             ema=0.99,
             evaluate_every=40,
             log_every=20,
@@ -71,7 +71,7 @@ def digits(labels: int | None = None, algorithm: str = "fullmatch") -> Experimen
 
 
 def default(data: str, labels: int | None, algorithm: str) -> ExperimentConfig:
-    """What `fullmatch train` starts from when nothing else is said."""
+    """What `fullmatch train` starts from."""
     if data == "digits":
         return digits(labels, algorithm)
     if data in LABELS:
@@ -80,10 +80,10 @@ def default(data: str, labels: int | None, algorithm: str) -> ExperimentConfig:
 
 
 def own_pictures(path: str, algorithm: str) -> ExperimentConfig:
-    """Somebody's own, seen or unseen: `planning` adds what follows from pictures and machine.
+    """A user's own pictures: `planning` adds what follows from the pictures and the machine.
 
-    A run from a config file starts here, since a plan would fill in what the file leaves out, such
-    as a size, and the run would not be the one that the file is of.
+    A run from a config file starts here: a plan would fill in what the file leaves out, such as a
+    picture size, and the run would not be the one that the file describes.
     """
     spec = spec_of(algorithm)
     config = ExperimentConfig(
@@ -97,15 +97,15 @@ def own_pictures(path: str, algorithm: str) -> ExperimentConfig:
 
 
 def with_steps(config: ExperimentConfig, steps: int) -> ExperimentConfig:
-    """The config with so many steps, and with logs, checkpoints and averages that suit them."""
+    """The config with this number of steps, and logging, checkpoints and averages to match."""
     log_every = max(1, steps // 100)
-    # Averages over a twentieth of the training: longer ones would still remember its start.
+    # Average over 5 % of the training: a longer window would still include its start.
     window = min(1000, max(10, steps // 20))
     training = replace(
         config.training,
         steps=steps,
         log_every=log_every,
-        # A multiple, so that a loss that is no number is seen before its state is saved.
+        # A multiple, so that a NaN loss is noticed before its state is saved.
         checkpoint_every=10 * log_every,
         evaluate_every=10 * log_every,
         ema=1 - 1 / window,

@@ -15,7 +15,7 @@ from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source
 from fullmatch.errors import UserError
 from fullmatch.experiment.build import EVALUATION_BATCH
-from fullmatch.experiment.inputs import load_source, said_in_full, split_of
+from fullmatch.experiment.inputs import choose_split, load_source, with_absolute_paths
 from fullmatch.experiment.run import Run, resume, start
 from fullmatch.experiment.settings import config_of
 from fullmatch.storage.run_folder import RunFolder
@@ -36,7 +36,7 @@ def rounds(
     if RunFolder(parent).config.exists():
         raise UserError(f"{parent} is a run itself; name another folder with --out")
     source = load_source(config)
-    asked = said_in_full(config, split_of(config, source))
+    asked = with_absolute_paths(config, choose_split(config, source))
     for number in range(1, count + 1):
         folder = RunFolder(parent / f"round-{number:02d}")
         chosen = folder.path / "choice.safetensors"

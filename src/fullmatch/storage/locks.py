@@ -33,6 +33,6 @@ def acquire(handle: int, folder: Path) -> None:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         else:
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
     except OSError:
         raise UserError(f"another process is training in {folder}; wait for it to end") from None

@@ -20,11 +20,14 @@ class LogRecord:
     # Of student and teacher: top1, top5 and ece, where test images are looked at in training.
     evaluation: dict[str, dict[str, float]] = field(default_factory=dict)
 
-    def to_line(self) -> str:
+    def to_table(self) -> dict[str, Any]:
         table: dict[str, Any] = {"step": self.step, **self.metrics}
         if self.evaluation:
             table["evaluation"] = self.evaluation
-        return json.dumps(table | {"seconds": self.seconds})
+        return table | {"seconds": self.seconds}
+
+    def to_line(self) -> str:
+        return json.dumps(self.to_table())
 
 
 def parse_record(line: str) -> LogRecord:
