@@ -25,7 +25,7 @@ def test_a_full_disk_leaves_what_there_was(tmp_path: Path, old: str | None) -> N
 
 
 def test_a_read_only_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There even the cleaning up fails, which must not hide why."""
+    """There even the cleanup fails, which must not hide the cause."""
 
     def refused(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
@@ -49,8 +49,8 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == "text"
 
 
-def test_what_is_no_file_is_written_to_as_it_is(tmp_path: Path) -> None:
-    """Such as /dev/stdout, where that is a pipe: it leads to no path that could be replaced."""
+def test_a_pipe_is_written_to_directly(tmp_path: Path) -> None:
+    """Such as /dev/stdout: there is no file that could be replaced."""
     reader, writer = os.pipe()
     write_text(Path(f"/dev/fd/{writer}"), "text")
     assert os.read(reader, 100) == b"text"
@@ -66,7 +66,7 @@ def test_names_of_files_may_be_any_bytes(tmp_path: Path) -> None:
 
 
 def test_a_private_file_stays_private(tmp_path: Path) -> None:
-    path = tmp_path / ("é" * 120)  # near the longest name there may be
+    path = tmp_path / ("é" * 120)  # near the longest name a file may have
     write_text(path, "first")
     path.chmod(0o600)
     write_text(path, "second")

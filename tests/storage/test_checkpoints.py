@@ -1,72 +1,117 @@
-"""Checkpoints: whole or not there, two kept, every changed byte noticed."""
+"""Checkpoints: complete or not there, two kept, every changed byte noticed."""
 
 from pathlib import Path
 
 import pytest
 import torch
 
-from fullmatch.storage import checkpoints as checkpoint
-from fullmatch.storage.checkpoints import Damaged
+from fullmatch.storage import checkpoints
+from fullmatch.storage.checkpoints import (
+    CheckpointFacts,
+    DamagedCheckpoint,
+    complete_checkpoints,
+    load_checkpoint,
+    newest_checkpoint,
+    newest_first,
+    save_checkpoint,
+)
 
 STATE = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor(7)}
 
 
-def test_there_and_back(tmp_path: Path) -> None:
-    place = checkpoint.save(tmp_path, 12, STATE, {"metrics": ["loss"], "seconds": 0.1})
-    tensors, facts = checkpoint.load(place)
-    assert all(torch.equal(tensors[name], STATE[name]) for name in STATE)
-    assert facts == {"format": 1, "step": 12, "metrics": ["loss"], "seconds": 0.1}
+def facts(step: int, seconds: float = 0.1) -> CheckpointFacts:
+    return CheckpointFacts(
+        step=step,
+        config="ab",
+        data="cd",
+        metrics=("loss",),
+        metrics_size=12,
+        seconds=seconds,
+        started="starts from a file",
+        threads=1,
+        versions={"torch": "2"},
+    )
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    place = save_checkpoint(tmp_path, STATE, facts(12))
+    checkpoint = load_checkpoint(place)
+    assert all(torch.equal(checkpoint.tensors[name], STATE[name]) for name in STATE)
+    assert checkpoint.facts == facts(12)
     assert sorted(path.name for path in place.iterdir()) == ["state.json", "state.safetensors"]
 
 
 def test_two_are_kept(tmp_path: Path) -> None:
     for step in (0, 9, 10, 1000):
-        checkpoint.save(tmp_path, step, STATE, {})
-    assert [place.name for place in checkpoint.newest_first(tmp_path)] == [
+        save_checkpoint(tmp_path, STATE, facts(step))
+    assert [place.name for place in newest_first(tmp_path)] == [
         "step-000001000",
         "step-000000010",
     ]
 
 
-def test_leftovers_of_a_kill_are_no_checkpoints(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_process_are_ignored(tmp_path: Path) -> None:
     (tmp_path / ".step-000000099.123").mkdir(parents=True)
-    assert checkpoint.whole(tmp_path) == []
-    checkpoint.save(tmp_path, 1, STATE, {})
+    assert complete_checkpoints(tmp_path) == []
+    save_checkpoint(tmp_path, STATE, facts(1))
     assert [path.name for path in tmp_path.iterdir()] == ["step-000000001"]
 
 
 def test_failed_save_leaves_the_old_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    checkpoint.save(tmp_path, 1, STATE, {})
+    save_checkpoint(tmp_path, STATE, facts(1))
 
     def full(path: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint, "sync", full)
+    monkeypatch.setattr(checkpoints, "sync", full)
     with pytest.raises(OSError, match="No space left"):
-        checkpoint.save(tmp_path, 2, STATE, {})
+        save_checkpoint(tmp_path, STATE, facts(2))
     assert [path.name for path in tmp_path.iterdir()] == ["step-000000001"]
 
 
 def test_every_byte_counts(tmp_path: Path) -> None:
-    place = checkpoint.save(tmp_path, 1, STATE, {"seconds": 2.5})
+    place = save_checkpoint(tmp_path, STATE, facts(1))
     for name in ("state.safetensors", "state.json"):
         whole = (place / name).read_bytes()
         for at in range(len(whole)):
             if whole[at : at + 1].isspace():
-                continue  # of a JSON file, white space alone may change
+                continue  # in a JSON file, only white space may change
             broken = bytearray(whole)
             broken[at] ^= 0x04
             (place / name).write_bytes(broken)
-            with pytest.raises(Damaged):
-                checkpoint.load(place)
+            with pytest.raises(DamagedCheckpoint):
+                load_checkpoint(place)
         (place / name).write_bytes(whole)
-    checkpoint.load(place)
+    load_checkpoint(place)
 
 
 def test_same_step_is_not_written_twice(tmp_path: Path) -> None:
-    place = checkpoint.save(tmp_path, 1, STATE, {"by": "the first"})
-    checkpoint.save(tmp_path, 1, STATE, {"by": "the second"})
-    assert checkpoint.load(place)[1]["by"] == "the first"
+    place = save_checkpoint(tmp_path, STATE, facts(1, seconds=1.0))
+    save_checkpoint(tmp_path, STATE, facts(1, seconds=2.0))
+    assert load_checkpoint(place).facts.seconds == 1.0
     (place / "state.json").write_text("{}")
-    checkpoint.save(tmp_path, 1, STATE, {"by": "the third"})
-    assert checkpoint.load(place)[1]["by"] == "the third"
+    save_checkpoint(tmp_path, STATE, facts(1, seconds=3.0))
+    assert load_checkpoint(place).facts.seconds == 3.0
+
+
+def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
+    assert newest_checkpoint(tmp_path) == (None, [])
+    for step in (1, 2):
+        place = save_checkpoint(tmp_path, STATE, facts(step))
+    (place / "state.safetensors").write_bytes(b"")
+    checkpoint, damaged = newest_checkpoint(tmp_path)
+    assert checkpoint is not None and checkpoint.facts.step == 1
+    assert damaged == [
+        "step-000000002 is damaged (its contents have changed): going back to the one before"
+    ]
+    (place / "state.safetensors").unlink()
+    with pytest.raises(DamagedCheckpoint, match=r"^state\.safetensors: No such file or directory$"):
+        load_checkpoint(place)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "[" * 100_000, "\x00"])
+def test_facts_that_cannot_be_read(tmp_path: Path, text: str) -> None:
+    place = save_checkpoint(tmp_path, STATE, facts(1))
+    (place / "state.json").write_text(text)
+    with pytest.raises(DamagedCheckpoint, match="unreadable: "):
+        load_checkpoint(place)

@@ -1,4 +1,4 @@
-"""Run folders: never somebody else's, locked while in use, cut back to a checkpoint."""
+"""Run folders: never overwritten, locked while in use, truncated to a checkpoint."""
 
 import threading
 from pathlib import Path
@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from fullmatch.errors import UserError
+from fullmatch.storage.json_files import DamagedFile
+from fullmatch.storage.metrics_log import LogRecord
 from fullmatch.storage.run_folder import RunFolder
 
 
@@ -35,13 +37,13 @@ def test_many_at_once_get_a_number_each(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_existing_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"exists already.*name a new folder with --out$"):
-        RunFolder.planned("x", tmp_path)  # it is no run, so there is nothing to resume
+    with pytest.raises(UserError, match=r"exists already.*choose a new folder with --out$"):
+        RunFolder.planned("x", tmp_path)  # not a run, so there is nothing to resume
     (tmp_path / "config.toml").write_text("")
     with pytest.raises(UserError, match="exists already") as error:
         RunFolder.planned("x", tmp_path)
-    assert str(error.value).endswith(f"or continue with: fullmatch resume {tmp_path}")
-    with pytest.raises(UserError, match=r"config.toml exists already, and is a file; name a new"):
+    assert str(error.value).endswith(f"or continue the run with: fullmatch resume {tmp_path}")
+    with pytest.raises(UserError, match=r"config.toml exists already, and is a file; choose a new"):
         RunFolder.planned("x", tmp_path / "config.toml")
     late = RunFolder.planned("x", tmp_path / "late")
     (tmp_path / "late").mkdir()
@@ -57,19 +59,23 @@ def test_parents_are_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["file/run", "x" * 300])
 def test_a_place_that_cannot_be(name: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"cannot make the run folder .*; name another with --out"):
-        RunFolder(tmp_path / name, new=True).make()
+    with pytest.raises(
+        UserError, match=r"cannot make the run folder .*; choose another with --out"
+    ):
+        RunFolder.planned("x", tmp_path / name).make()
+    with pytest.raises(UserError, match="is not a run folder"):
+        RunFolder.existing(tmp_path / name)
 
 
 def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raised by hand, since whoever runs tests as root may write everywhere."""
+    """Raised by hand, since root may write everywhere."""
 
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     folder = RunFolder.planned("x", tmp_path / "run")
     monkeypatch.setattr(Path, "mkdir", refused)
-    with pytest.raises(UserError, match="Permission denied; name another with --out"):
+    with pytest.raises(UserError, match="Permission denied; choose another with --out"):
         folder.make()
     monkeypatch.setattr("os.open", refused)
     with pytest.raises(UserError, match="Permission denied"), folder.locked():
@@ -78,7 +84,7 @@ def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_run_folder(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nothing"):
-        with pytest.raises(UserError, match="is no run folder"):
+        with pytest.raises(UserError, match="is not a run folder"):
             RunFolder.existing(path)
     (tmp_path / "config.toml").write_text("")
     assert RunFolder.existing(tmp_path).path == tmp_path
@@ -98,46 +104,76 @@ def test_one_at_a_time_even_through_a_link(tmp_path: Path) -> None:
         pass
     with pytest.raises(KeyError), one.locked():
         raise KeyError
-    with one.locked():  # an error lets go of it too
+    with one.locked():  # an error releases it too
         pass
 
 
-def test_metrics_are_cut_back(tmp_path: Path) -> None:
+def test_metrics_are_truncated(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    assert folder.records() == [] and folder.metrics_size() == 0
-    folder.cut_metrics(10)  # nothing there: nothing to cut
-    folder.append({"step": 1})
+    assert folder.read_records() == [] and folder.metrics_size() == 0
+    folder.truncate_metrics(10)  # there is no file
+    first = LogRecord(1, {})
+    folder.append_record(first)
     size = folder.metrics_size()
-    folder.append({"step": 2, "loss": float("nan")})
+    folder.append_record(LogRecord(2, {"loss": float("nan")}))
     with folder.metrics.open("a") as log:
-        log.write('{"step": 3, "lo')  # torn by a kill
-    folder.cut_metrics(size)
-    assert folder.records() == [{"step": 1}]
-    folder.cut_metrics(1000)
-    assert folder.records() == [{"step": 1}]
+        log.write('{"step": 3, "lo')  # half written by a run that was killed
+    folder.truncate_metrics(size)
+    assert folder.read_records() == [first]
+    folder.truncate_metrics(1000)
+    assert folder.read_records() == [first]
 
 
 def test_files_are_replaced_at_once(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    folder.write(folder.result, "one")
-    folder.write(folder.result, "two")
+    folder.write_text(folder.result, "one")
+    folder.write_text(folder.result, "two")
     assert folder.result.read_text() == "two"
     assert list(tmp_path.iterdir()) == [folder.result]
 
 
-def test_results_are_read_or_an_error_says_what_to_do(tmp_path: Path) -> None:
+def test_an_unfinished_run_has_no_result(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "my run")
     folder.path.mkdir()
-    with pytest.raises(UserError, match=r"not finished; go on with: fullmatch resume '.*my run'"):
+    with pytest.raises(UserError, match=r"not finished; resume with: fullmatch resume '.*my run'"):
         folder.read_result()
-    folder.write_result({"seed": 1})
-    assert folder.read_result() == {"seed": 1}
-    for damage in (b"", b'{"seed"', b"[]", b"\xff"):
-        folder.result.write_bytes(damage)
-        with pytest.raises(UserError, match=r"result.json is damaged; delete it, .*: fullmatch re"):
-            folder.read_result()
 
 
-def test_labels_only_is_resumed_through_its_run(tmp_path: Path) -> None:
-    inner = RunFolder(tmp_path / "my run" / "labels-only")
-    assert inner.resume_command == f"fullmatch resume '{tmp_path / 'my run'}'"
+@pytest.mark.parametrize(
+    ("baseline", "estimate"), [("baseline", "estimate"), ("labels-only", "folds")]
+)
+def test_inner_folders_of_this_version_and_of_earlier_ones(
+    tmp_path: Path, baseline: str, estimate: str
+) -> None:
+    for name in (baseline, estimate):
+        (tmp_path / name).mkdir()
+    folder = RunFolder(tmp_path)
+    assert folder.baseline == tmp_path / baseline and folder.estimate == tmp_path / estimate
+
+
+@pytest.mark.parametrize("name", ["baseline", "labels-only"])
+def test_a_baseline_is_resumed_through_its_run(tmp_path: Path, name: str) -> None:
+    run = tmp_path / "my run"
+    (run / name).mkdir(parents=True)
+    inner = RunFolder(run / name)
+    assert inner.resume_command == f"fullmatch resume '{run / name}'"  # a run of this name
+    (run / "config.toml").write_text("")
+    assert inner.resume_command == f"fullmatch resume '{run}'"
+
+
+def test_rollbacks(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert folder.read_rollbacks() == []
+    folder.write_rollbacks([5, 10])
+    assert folder.read_rollbacks() == [5, 10]
+    for text in ("{}", '["5"]', "[true]", "[5", "[" * 100_000):
+        folder.rollbacks.write_text(text)
+        with pytest.raises(DamagedFile, match=r"rollbacks\.json is damaged \(.+\); train again"):
+            folder.read_rollbacks()
+
+
+def test_a_full_disk_says_how_to_go_on(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    message = f"cannot write to {tmp_path}: No space left on device; fix that, then resume with: "
+    with pytest.raises(UserError, match=message + folder.resume_command), folder.writing():
+        raise OSError(28, "No space left on device")

@@ -30,10 +30,7 @@ class WrongValue(ValueError):
 
 def read_json(path: Path) -> JSON:
     """The table in a JSON file; `ValueError` where it holds anything else."""
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    table = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(table, dict):
         raise ValueError("not a table")
     return table
@@ -111,7 +108,10 @@ def checked_tuple(value: Any, arguments: tuple[Any, ...], where: str) -> tuple[A
 
 def checked_scalar(value: Any, to: Any, where: str) -> Any:
     if to is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            value = math.inf
     if not isinstance(value, to) or (to is int and isinstance(value, bool)):
         raise WrongValue(f"{where} is not {NAMES[to]}")
     if to is float and not math.isfinite(value):

@@ -2,12 +2,13 @@
 
 import json
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fullmatch.storage.json_files import WrongValue
+
+LARGEST = 2**63  # of integers: larger ones do not fit into a float or an array
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,7 @@ class LogRecord:
 
 def parse_record(line: str) -> LogRecord:
     """`ValueError` says what is wrong with the line."""
-    try:
-        table = json.loads(line)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    table = json.loads(line)
     if not isinstance(table, dict):
         raise WrongValue("a line is not a table")
     step = table.pop("step", None)
@@ -46,8 +44,8 @@ def parse_record(line: str) -> LogRecord:
     if not isinstance(scores, dict) or not all(isinstance(each, dict) for each in scores.values()):
         raise WrongValue("evaluation is not a table")
     evaluation = {
-        who: {name: number(value, f"{who}.{name}") for name, value in each.items()}
-        for who, each in scores.items()
+        model: {name: number(value, f"{model}.{name}") for name, value in each.items()}
+        for model, each in scores.items()
     }
     if any("top1" not in each for each in evaluation.values()):
         raise WrongValue("an evaluation has no top1")
@@ -60,6 +58,8 @@ def parse_record(line: str) -> LogRecord:
 def number(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise WrongValue(f"{name} is not a number")
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise WrongValue(f"{name} is too large")
     return value
 
 
@@ -69,13 +69,7 @@ def read_records(path: Path) -> list[LogRecord]:
         return []
     *lines, last = path.read_text(encoding="utf-8").split("\n")
     records = [parse_record(line) for line in lines if line]
-    return [*records, *complete(last)]
-
-
-def complete(line: str) -> Iterator[LogRecord]:
-    """The record of an unfinished line, if it is whole all the same."""
     try:
-        if line:
-            yield parse_record(line)
+        return [*records, parse_record(last)] if last else records
     except ValueError:
-        return
+        return records

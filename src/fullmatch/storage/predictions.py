@@ -72,10 +72,10 @@ class Predictions:
 
 @dataclass(frozen=True)
 class Album:
-    """Pictures with what the model says about them; whoever can read them hands them in."""
+    """Pictures and their predictions; the caller says how to read a picture and its name."""
 
     image: Callable[[int], "Image.Image"]
-    name: Callable[[int], str]  # its file, with the folders from the data on, or its number
+    name: Callable[[int], str]  # its path inside the data folder, or its number
     predictions: Predictions
 
 

@@ -181,8 +181,7 @@ def parse_result(table: JSON) -> RunResult:
 def check_lengths(result: RunResult) -> None:
     """Everything that has one entry per class has as many as there are classes."""
     count = len(result.classes)
-    for name in ("student", "teacher"):
-        scores = getattr(result, name)
+    for name, scores in (("student", result.student), ("teacher", result.teacher)):
         if scores is None:
             continue
         rows = [len(row) for row in scores.confusion]
@@ -199,6 +198,8 @@ def upgrade_format_1(table: Mapping[str, Any]) -> JSON:
     if "labels_only" in new:
         new["baseline"] = upgrade_comparison(new.pop("labels_only"))
     estimate = new.pop("honest", None) or {}
+    if not isinstance(estimate, dict):
+        raise ValueError("honest is not a table")
     if "accuracy" in estimate:
         estimate = renamed(
             estimate, {"parts": "folds", "anew": "without_start", "labels_only": "baseline"}

@@ -23,7 +23,7 @@ BASELINE = "baseline"  # a run of its own inside: the same network on the labels
 ESTIMATE = "estimate"  # what cross-validation has finished so far
 # The same folders in runs of fullmatch 0.1.
 EARLIER_NAMES = {BASELINE: "labels-only", ESTIMATE: "folds"}
-READ_ERRORS = (OSError, ValueError, KeyError, TypeError, SafetensorError)
+READ_ERRORS = (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError)
 
 
 class RunFolder:
@@ -49,7 +49,7 @@ class RunFolder:
         """The folder of a new run, not made yet: `out`, or the next free number under runs/."""
         if out is None:
             return cls(Path("runs") / f"{name}-001", new=True, numbered=True)
-        if out.exists():
+        if os.path.exists(out):
             raise taken(out)
         return cls(out, new=True)
 
@@ -64,23 +64,23 @@ class RunFolder:
 
     @property
     def started(self) -> bool:
-        return self.config.is_file()
+        return os.path.isfile(self.config)
 
     @property
     def finished(self) -> bool:
-        return self.result.exists()
+        return os.path.exists(self.result)
 
     @property
     def resume_command(self) -> str:
         """A baseline is resumed through the run it belongs to."""
-        inner = self.path.name in (BASELINE, EARLIER_NAMES[BASELINE])
-        run = self.path.parent if inner else self.path
+        parent = RunFolder(self.path.parent)
+        run = parent.path if parent.started and parent.baseline == self.path else self.path
         return f"fullmatch resume {shlex.quote(str(run))}"
 
     def inner_folder(self, name: str) -> Path:
         """A folder inside this one, under the name that it has in older runs where it is there."""
         earlier = self.path / EARLIER_NAMES[name]
-        return earlier if earlier.is_dir() else self.path / name
+        return earlier if os.path.isdir(earlier) else self.path / name
 
     def make(self) -> "RunFolder":
         """Make the folder on disk; a numbered one takes the first number that is free by now."""
@@ -171,6 +171,8 @@ def read_file(path: Path, read: Callable[[Path], T], advice: str) -> T:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
             reason = "not JSON"
+        elif isinstance(error, RecursionError):
+            reason = "nested too deeply"
         elif isinstance(error, KeyError):
             reason = f"{error.args[0]} is missing"
         raise DamagedFile(path, reason or type(error).__name__, advice) from None
@@ -186,6 +188,5 @@ def parse_steps(path: Path) -> list[int]:
 def taken(path: Path) -> UserError:
     folder = RunFolder(path)
     kind = ", and is a file" if path.is_file() else ", and a run never overwrites anything"
-    # Only a run can go on.
-    other = f", or continue with: {folder.resume_command}" if folder.started else ""
+    other = f", or continue the run with: {folder.resume_command}" if folder.started else ""
     return UserError(f"{path} exists already{kind}; choose a new folder with --out{other}")

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fullmatch.errors import UserError
 from fullmatch.storage.json_files import JSON, read_json
 from fullmatch.storage.metrics_log import LogRecord
 from fullmatch.storage.predictions import Predictions
@@ -58,26 +57,26 @@ class RunSettings:
     @classmethod
     def parse(cls, table: JSON) -> "RunSettings":
         """`KeyError`, `TypeError` or `ValueError` if this is not the config of a run."""
-        data, spec = table["data"], table["algorithm"]
-        if not all(isinstance(part, dict) for part in (data, spec, table["training"])):
+        data, spec, training = table["data"], table["algorithm"], table["training"]
+        if not all(isinstance(part, dict) for part in (data, spec, training)):
             raise ValueError("a section is not a table")
         plain = str(spec["name"]).removeprefix("full-")
         full = "fullmatch" if plain == "fixmatch" else f"full-{plain}"
         return cls(
             algorithm=full if "full" in spec else str(spec["name"]),
             data=str(data["name"]),
-            root=optional(data, "root", str),
-            size=optional(data, "size", int),
-            labels=optional(data, "labels", int),
-            steps=int(table["training"]["steps"]),
+            root=checked_value(data.get("root"), str, "data.root"),
+            size=checked_value(data.get("size"), int, "data.size"),
+            labels=checked_value(data.get("labels"), int, "data.labels"),
+            steps=checked_value(training["steps"], int, "training.steps"),
             table=table,
         )
 
 
-def optional(table: JSON, name: str, kind: type) -> Any:
-    value = table.get(name)
+def checked_value(value: Any, kind: type, name: str) -> Any:
+    """The value of a setting, which may be missing."""
     if value is not None and type(value) is not kind:
-        raise ValueError(f"data.{name} is {value!r}")
+        raise ValueError(f"{name} is {value!r}")
     return value
 
 
@@ -178,19 +177,18 @@ def read_run(path: Path) -> StoredRun:
 
 def read_settings(folder: RunFolder) -> RunSettings:
     def read(path: Path) -> RunSettings:
-        try:
-            return RunSettings.parse(tomllib.loads(path.read_text(encoding="utf-8")))
-        except RecursionError:
-            raise ValueError("nested too deeply") from None
+        return RunSettings.parse(tomllib.loads(path.read_text(encoding="utf-8")))
 
     return read_file(folder.config, read, "choose another run folder")
 
 
 def split_targets(folder: RunFolder) -> list[int]:
     """The classes of the labeled images by split.json; none where there is no such file."""
-    if not folder.split.exists():
-        return []
-    targets = read_file(folder.split, read_json, "choose another run folder").get("targets", [])
-    if not isinstance(targets, list) or not all(type(target) is int for target in targets):
-        raise UserError(f"{folder.split} is damaged (targets are not classes); restore it")
-    return targets
+
+    def read(path: Path) -> list[int]:
+        targets = read_json(path).get("targets", [])
+        if not isinstance(targets, list) or not all(type(target) is int for target in targets):
+            raise ValueError("targets are not classes")
+        return targets
+
+    return read_file(folder.split, read, "restore it") if folder.split.exists() else []
