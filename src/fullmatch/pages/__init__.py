@@ -1,1 +1,1 @@
-"""What every page shares: its colors, and HTML that is escaped."""
+"""HTML pages that are one file each: frame, escaped markup and colors; needs no torch."""

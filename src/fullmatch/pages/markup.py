@@ -1,29 +1,22 @@
-"""HTML built from nested calls; whatever is not markup already is escaped, without exception."""
+"""HTML elements from nested calls; text that is not markup yet is escaped."""
 
-import html
 from collections.abc import Iterable
 
+from markupsafe import Markup, escape
 
-class Markup(str):
-    """Text that is HTML already."""
-
-
-def escape(text: object) -> Markup:
-    return text if isinstance(text, Markup) else Markup(html.escape(str(text)))
+__all__ = ["Markup", "escape", "join", "tag"]
 
 
 def join(parts: Iterable[object]) -> Markup:
-    return Markup("".join(map(escape, parts)))
+    return Markup().join(map(escape, parts))
 
 
 def tag(name: str, /, *children: object, **attributes: str | bool | None) -> Markup:
-    """An element; `class_` is the attribute class, `aria_label` is aria-label, None leaves out."""
-    given = (
+    """One element; `class_` and `aria_label` become class and aria-label, None is left out."""
+    pairs = (
         f" {key.strip('_').replace('_', '-')}" + ("" if value is True else f'="{escape(value)}"')
         for key, value in attributes.items()
         if value is not None and value is not False
     )
-    opening = f"<{name}{''.join(given)}>"
-    if name in ("meta", "img", "br", "link"):
-        return Markup(opening)
-    return Markup(f"{opening}{join(children)}</{name}>")
+    opening = f"<{name}{''.join(pairs)}>"
+    return Markup(opening if name == "img" else f"{opening}{join(children)}</{name}>")

@@ -1,4 +1,4 @@
-"""Colours by role, for light and dark pages; they differ in brightness too, for every eye."""
+"""Colors by role, for light and dark pages; they also differ in brightness."""
 
 import re
 
@@ -35,17 +35,16 @@ DARK = {
 SERIES = ("one", "two", "three", "four", "five", "six")
 
 
-def variables(palette: dict[str, str]) -> str:
-    """CSS custom properties of the roles."""
-    return " ".join(f"--{role}: {colour};" for role, colour in palette.items())
+def css_variables(palette: dict[str, str]) -> str:
+    return " ".join(f"--{role}: {color};" for role, color in palette.items())
 
 
 def follow_theme(svg: str) -> str:
-    """The same drawing with colours that the page's theme decides."""
-    roles = {colour: role for role, colour in LIGHT.items()}
+    """Replace the light theme's colors by CSS variables, so that the page's theme decides."""
+    roles = {color: role for role, color in LIGHT.items()}
 
-    def themed(found: re.Match[str]) -> str:
-        name, colour = found.groups()
-        return f"{name}: var(--{roles[colour]})" if colour in roles else found[0]
+    def replace(match: re.Match[str]) -> str:
+        attribute, color = match.groups()
+        return f"{attribute}: var(--{roles[color]})" if color in roles else match[0]
 
-    return re.sub(r"\b(fill|stroke): (#[0-9a-f]{6})", themed, svg)
+    return re.sub(r"\b(fill|stroke): (#[0-9a-f]{6})", replace, svg)

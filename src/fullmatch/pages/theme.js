@@ -6,8 +6,8 @@ const show = () => {
   button.textContent = dark() ? "Light theme" : "Dark theme";
 };
 try {
-  const kept = localStorage.getItem("fullmatch-theme");
-  if (kept === "dark" || kept === "light") root.dataset.theme = kept;
+  const saved = localStorage.getItem("fullmatch-theme");
+  if (saved === "dark" || saved === "light") root.dataset.theme = saved;
 } catch {} // a browser may refuse storage to pages opened from a file
 button.addEventListener("click", () => {
   root.dataset.theme = dark() ? "light" : "dark";

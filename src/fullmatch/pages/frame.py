@@ -1,0 +1,90 @@
+"""The frame of every page: one file that needs no other file and may load none."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+from jinja2 import Environment, StrictUndefined, Template
+
+import fullmatch
+from fullmatch.errors import UserError
+from fullmatch.pages.markup import Markup
+from fullmatch.pages.palette import DARK, LIGHT, css_variables
+from fullmatch.storage.atomic import explained_errors, write_text
+
+GENERATOR = '<meta name="generator" content="fullmatch report">'  # in every page, old ones too
+HEAD_SIZE = 4000  # characters at the start of a page in which that line stands
+
+
+class Section(NamedTuple):
+    """A part of a page with a heading; `key` is its id, which links lead to."""
+
+    key: str
+    heading: str
+    content: Markup
+
+
+def render_page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
+    """A whole page; sections without content are left out."""
+    return page_template().render(
+        title=title,
+        subtitle=subtitle,
+        sections=[section for section in sections if section.content],
+        policy=content_security_policy(),
+        generator=Markup(GENERATOR),
+        style=Markup(stylesheet()),
+        script=Markup(resource("theme.js")),
+        version=fullmatch.__version__,
+    )
+
+
+@cache
+def page_template() -> Template:
+    environment = Environment(
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )
+    return environment.from_string(resource("frame.html.j2"))
+
+
+def stylesheet() -> str:
+    dark = css_variables(DARK)
+    return (
+        f":root {{ color-scheme: light; {css_variables(LIGHT)} }}\n"
+        f"@media (prefers-color-scheme: dark) "
+        f"{{ :root:not([data-theme=light]) {{ color-scheme: dark; {dark} }} }}\n"
+        f":root[data-theme=dark] {{ color-scheme: dark; {dark} }}\n"
+        f"{resource('style.css')}"
+    )
+
+
+def content_security_policy() -> str:
+    """Nothing may be loaded, and only our own script may run."""
+    digest = base64.b64encode(hashlib.sha256(resource("theme.js").encode()).digest()).decode()
+    return (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def resource(name: str) -> str:
+    return (files("fullmatch.pages") / name).read_text(encoding="utf-8")
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write a page, or replace one that fullmatch wrote; any other file is left alone."""
+    with explained_errors(path):
+        if path.exists():
+            head = path.read_text(encoding="utf-8", errors="replace")[:HEAD_SIZE]
+            if GENERATOR not in head:
+                raise UserError(
+                    f"{path} exists and is not a fullmatch report; choose another file with --out"
+                )
+    write_text(path, text)

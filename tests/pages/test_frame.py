@@ -1,0 +1,61 @@
+"""The frame of a page: what it may load, and which files it may replace."""
+
+import base64
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from fullmatch.errors import UserError
+from fullmatch.pages.frame import GENERATOR, HEAD_SIZE, Section, render_page, write_page
+from fullmatch.pages.markup import Markup, tag
+from tests.html_page import parse_page
+
+
+def test_whole_page() -> None:
+    text = render_page("<title>", "sub & title", [Section("one", "Öne", tag("p", "hello"))])
+    page = parse_page(text)
+    assert text.startswith("<!doctype html>\n<html") and text.endswith("</html>\n")
+    assert "<title>&lt;title&gt;</title>" in text and "<h1>&lt;title&gt;</h1>" in text
+    assert "sub & title" in page.text and "hello" in page.text
+    assert {"#one", "#content"} == set(page.values("href"))
+
+
+def test_empty_sections_are_left_out() -> None:
+    page = parse_page(render_page("title", "", [Section("one", "One", Markup(""))]))
+    assert "One" not in page.text and not page.named("section")
+
+
+def test_only_its_own_script_may_run_and_nothing_may_load() -> None:
+    text = render_page("title", "", [])
+    script = text.split("<script>")[1].split("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = next(m["content"] for m in parse_page(text).named("meta") if "http-equiv" in m)
+    assert policy is not None and f"'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none';") and "http" not in policy
+
+
+def test_only_reports_are_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    write_page(path, render_page("one", "", []))
+    write_page(path, render_page("two", "", []))
+    assert "<title>two</title>" in path.read_text()
+    assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
+    path.write_text("<html>my own page</html>")
+    with pytest.raises(UserError, match="is not a fullmatch report"):
+        write_page(path, render_page("three", "", []))
+    assert "my own page" in path.read_text()
+
+
+def test_reports_of_earlier_versions_are_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(f'<!doctype html>\n<html lang="en"><head>{GENERATOR}</head></html>')
+    write_page(path, render_page("new", "", []))
+    assert GENERATOR in path.read_text()[:HEAD_SIZE] and "<title>new</title>" in path.read_text()
+
+
+def test_unwritable_path(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot write .*; .*choose another"):
+        write_page(tmp_path / "no" / "report.html", "")
+    with pytest.raises(UserError, match="cannot write"):
+        write_page(tmp_path, "")
