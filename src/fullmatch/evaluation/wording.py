@@ -26,6 +26,16 @@ def describe_gain(comparison: PairedComparison) -> str:
     return f"{comparison.verdict}: {gain}"
 
 
+def describe_comparison(result: RunResult, images: str = "images") -> str:
+    """Whether the unlabeled images helped, against the baseline; empty if it was not compared."""
+    if result.comparison is None:
+        return ""
+    return (
+        f"{describe_subject(result, images)} {describe_gain(result.comparison)} compared with the "
+        "same network trained on the labels only."
+    )
+
+
 def describe_estimate(estimate: Estimate) -> str:
     """The cross-validation estimate in words."""
     held_out, labels = estimate.held_out, estimate.labels

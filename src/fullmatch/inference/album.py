@@ -1,4 +1,4 @@
-"""The pictures of a report: those of the test, or else unlabeled ones and what the model says."""
+"""The pictures of a report: test pictures, or else unlabeled ones with their predictions."""
 
 from pathlib import Path
 
@@ -10,84 +10,92 @@ from fullmatch import data
 from fullmatch.data import ImageStore, SemiDataset, Source, Split
 from fullmatch.data.stores.image_store import evenly_spaced
 from fullmatch.errors import UserError
-from fullmatch.evaluation.calibration import calibrated
-from fullmatch.experiment.inputs import hash_of_test
-from fullmatch.inference.novelty import BATCH, seen
-from fullmatch.inference.suggestion import LOOKED_AT
-from fullmatch.inference.trained_run import TrainedRun, refuse_gone
-from fullmatch.report.gallery import Pictures
-from fullmatch.storage.runs import Predictions, Run
+from fullmatch.evaluation.calibration import apply_temperature
+from fullmatch.experiment.build import choose_device
+from fullmatch.experiment.identity import hash_test
+from fullmatch.inference.novelty import BATCH, predict_with_features
+from fullmatch.inference.suggestion import SAMPLE
+from fullmatch.inference.trained_run import TrainedRun, require_data
+from fullmatch.storage.predictions import Album, Predictions
+from fullmatch.storage.runs import StoredRun
 from fullmatch.training.randomness import borrowed, seed_step
 
 
-def pictures_of(run: Run, source: Source | None = None) -> tuple[Pictures | None, str]:
-    """What there is to show of a run, or a sentence about why it cannot be shown."""
+def load_album(run: StoredRun, source: Source | None = None) -> tuple[Album | None, str]:
+    """The album of a run, or a sentence about why there is none; `source` saves reading it."""
     if not run.finished:
         return None, ""
-    tested = run.predictions is not None
+    kind = "unlabeled" if run.predictions is None else "test"
     try:
-        return (of_the_test if tested else of_the_unlabeled)(run, source), ""
+        if run.predictions is None:
+            return make_unlabeled_album(run, source), ""
+        return make_test_album(run, run.predictions, source or load_test_source(run)), ""
     except UserError as error:
-        kind = "test" if tested else "unlabeled"
         return None, f"The {kind} pictures cannot be shown: {error}."
 
 
-def of_the_test(run: Run, source: Source | None) -> Pictures:
-    assert run.predictions is not None
-    asked = run.config["data"]
-    if source is None:
-        refuse_gone(asked["name"], run.path)
-        root = Path(asked["root"]) if "root" in asked else None
-        source = data.load(asked["name"], root=root, size=asked.get("size"), download=False)
+def load_test_source(run: StoredRun) -> Source:
+    settings = run.settings
+    require_data(settings.data, run.path)
+    root = Path(settings.root) if settings.root else None
+    return data.load(settings.data, root=root, size=settings.size, download=False)
+
+
+def make_test_album(run: StoredRun, predictions: Predictions, source: Source) -> Album:
     store, labels = source.test, source.test_labels
-    same = labels is not None and labels.tolist() == run.predictions.labels.tolist()
-    # Older results do not know which pictures they were measured on.
-    if store is None or not same or run.result.get("test_hash") not in (None, hash_of_test(source)):
-        raise UserError("they are no longer those of this run")
-    return pictures(run, store, torch.arange(len(store)), run.predictions)
+    expected = run.result.test_hash if run.result else None  # None in older results too
+    same_labels = labels is not None and labels.tolist() == predictions.labels.tolist()
+    if store is None or not same_labels or expected not in (None, hash_test(source)):
+        raise UserError("they have changed since this run")
+    return make_album(run, store, torch.arange(len(store)), predictions)
 
 
-def of_the_unlabeled(run: Run, source: Source | None) -> Pictures | None:
-    """Some of those whose labels the run did not see, spread evenly; None where there are none."""
+def make_unlabeled_album(run: StoredRun, source: Source | None) -> Album | None:
+    """Evenly spaced pictures whose labels the run did not see; None if there are none."""
     trained = TrainedRun(run.path)
     source = source or trained.source
-    split = Split.load(trained.folder.split) if trained.folder.split.exists() else None
-    free = torch.ones(len(source.images), dtype=torch.bool)
-    free[SemiDataset.of(source, split).labeled] = False
-    positions = free.nonzero().flatten()
+    split = Split.load(run.folder.split) if run.folder.split.exists() else None
+    unlabeled = torch.ones(len(source.images), dtype=torch.bool)
+    unlabeled[SemiDataset.from_source(source, split).labeled] = False
+    positions = unlabeled.nonzero().flatten()
     if not len(positions):
         return None
-    positions = positions[evenly_spaced(len(positions), LOOKED_AT)]
-    probs = said_of(trained, source.images, positions)
-    found = Predictions(probs.numpy(), source.labels[positions].numpy())
-    return pictures(run, source.images, positions, found)
+    positions = positions[evenly_spaced(len(positions), SAMPLE)]
+    probs = predict(trained, source.images, positions)
+    predictions = Predictions(probs.numpy(), source.labels[positions].numpy())
+    return make_album(run, source.images, positions, predictions)
 
 
-def said_of(run: TrainedRun, images: ImageStore, positions: Tensor) -> Tensor:
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+def predict(run: TrainedRun, images: ImageStore, positions: Tensor) -> Tensor:
+    device = choose_device()
     classifier = run.classifier.to(device)
-    with borrowed(device):  # some predictions are drawn: the same in every report
+    with borrowed(device):  # some methods sample predictions: seeded, so that reports repeat
         seed_step(run.config.seed, 0, 0, device)
-        parts = [seen(classifier, images.read(part))[0] for part in torch.split(positions, BATCH)]
-    return calibrated(torch.cat(parts).float().cpu(), run.temperature or 1.0)
+        batches = torch.split(positions, BATCH)
+        probs = [predict_with_features(classifier, images.read(batch))[0] for batch in batches]
+    return apply_temperature(torch.cat(probs).float().cpu(), run.temperature or 1.0)
 
 
-def pictures(run: Run, store: ImageStore, positions: Tensor, found: Predictions) -> Pictures:
-    paths, home = getattr(store, "paths", ()), Path(run.config["data"]["name"])
+def make_album(
+    run: StoredRun, store: ImageStore, positions: Tensor, predictions: Predictions
+) -> Album:
+    data_path = Path(run.settings.data)
 
     def image(at: int) -> Image.Image:
         pixels = store.read(positions[at : at + 1])[0].cpu().numpy()
         return Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0))
 
     def name(at: int) -> str:
-        number = int(positions[at])
-        return short(Path(paths[number]), home) if paths else f"number {number}"
+        position = int(positions[at])
+        if not store.paths:
+            return f"number {position}"
+        return relative_name(Path(store.paths[position]), data_path)
 
-    return Pictures(image, name, found)
+    return Album(image, name, predictions)
 
 
-def short(path: Path, data: Path) -> str:
-    """A picture as somebody who knows the data would name it, from its folder or CSV on."""
-    home = (data if data.is_dir() else data.parent).absolute()
+def relative_name(path: Path, data_path: Path) -> str:
+    """The path of a picture from the data's folder, or from the CSV's, on."""
+    home = (data_path if data_path.is_dir() else data_path.parent).absolute()
     path = path.absolute()
     return (path.relative_to(home) if path.is_relative_to(home) else path).as_posix()

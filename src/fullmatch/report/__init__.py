@@ -1,1 +1,1 @@
-"""Reports of run folders: files in, one page or picture out; no torch anywhere."""
+"""Reports on run folders: a page for one run, a comparison of several, charts; needs no torch."""

@@ -1,59 +1,52 @@
-"""Pictures inside the page, each with what the model took it for, and what it is if known."""
+"""Thumbnails inside the page, each with its prediction, and its label if known."""
 
 import base64
 import io
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from PIL import Image
 
 from fullmatch.pages.markup import Markup, tag
 from fullmatch.report.tables import PERCENT
-from fullmatch.storage.runs import Predictions
+from fullmatch.storage.predictions import Album
 
-LONG = 20  # letters of a file name, two lines on a phone
-SIDE = 96  # pixels; enough to recognise a picture, and a page of them stays small
-
-
-@dataclass(frozen=True)
-class Pictures:
-    """Pictures by position; whoever can read them hands them in."""
-
-    image: Callable[[int], Image.Image]
-    name: Callable[[int], str]  # its file, with the folders from the data on, or its number
-    found: Predictions  # what the model says of them
+LONGEST_NAME = 20  # characters of a file name, two lines on a phone
+SIDE = 96  # pixels: enough to recognize a picture, and the page stays small
 
 
-def gallery(pictures: Pictures, chosen: Sequence[int], classes: Sequence[str]) -> Markup:
-    cards, found = [], pictures.found
-    for at in chosen:
-        predicted, known = classes[found.predicted[at]], found.labels[at] >= 0
-        true = f"is {classes[found.labels[at]]}" if known else ""
-        sure = f"{100 * found.confidence[at]:.0f}{PERCENT}"
-        file = pictures.name(at)
-        name = file.rpartition("/")[2]
-        image = tag(
-            "img",
-            src=data_address(pictures.image(at)),
-            alt=f"{name}: {f'it {true}; ' if true else ''}the model said {predicted}, {sure} sure",
-        )
-        said = [f"said {predicted}", "right" if found.right[at] else true]
-        words = [
-            tag("span", ", ".join(filter(None, said)), class_="wrong" if found.wrong[at] else None),
-            tag("span", f"{sure} sure"),
-            tag("span", in_short(name), class_="name", title=file),
-        ]
-        cards.append(tag("li", image, *words))
-    return tag("ul", *cards, class_="gallery")
+def render_gallery(album: Album, positions: Sequence[int], classes: Sequence[str]) -> Markup:
+    items = (render_thumbnail(album, at, classes) for at in positions)
+    return tag("ul", *items, class_="gallery")
 
 
-def in_short(name: str) -> str:
-    """Files of one folder often begin alike, so the end of a long name stays."""
-    return name if len(name) <= LONG else f"{name[:7]}…{name[8 - LONG :]}"
+def render_thumbnail(album: Album, at: int, classes: Sequence[str]) -> Markup:
+    predictions = album.predictions
+    predicted = classes[predictions.predicted[at]]
+    label = classes[predictions.labels[at]] if predictions.labels[at] >= 0 else ""
+    confidence = f"{100 * predictions.confidence[at]:.0f}{PERCENT}"
+    path = album.name(at)
+    name = path.rpartition("/")[2]
+    verdict = ", correct" if predictions.right[at] else f", is {label}" if label else ""
+    css_class = "wrong" if predictions.wrong[at] else None
+    alt = f"{name}: predicted {predicted}{verdict}, {confidence} confident"
+    return tag(
+        "li",
+        tag("img", src=to_data_url(album.image(at)), alt=alt),
+        tag("span", f"predicted {predicted}{verdict}", class_=css_class),
+        tag("span", f"{confidence} confident"),
+        tag("span", shorten_name(name), class_="name", title=path),
+    )
 
 
-def data_address(image: Image.Image) -> str:
-    """The picture as a PNG inside the page, shrunk to what is shown."""
+def shorten_name(name: str) -> str:
+    """Cut out the middle: files of one folder often differ only at the end."""
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[:7]}…{name[8 - LONGEST_NAME :]}"
+
+
+def to_data_url(image: Image.Image) -> str:
+    """The picture as a PNG inside the page, no larger than it is shown."""
     image = image.convert("L" if image.mode in ("1", "L") else "RGB")
     image.thumbnail((SIDE, SIDE))
     buffer = io.BytesIO()

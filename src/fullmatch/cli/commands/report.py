@@ -1,4 +1,4 @@
-"""`fullmatch report`: one page that says how a run went, or sets several beside each other."""
+"""`fullmatch report`: a page about one run, or one that compares several."""
 
 import shlex
 from pathlib import Path
@@ -18,37 +18,37 @@ def report(run: Path, *others: Path, out: Path | None = None) -> None:
     others
         More run folders, to compare with.
     out
-        The file to write. [default: report.html in the run folder; of several runs, report.html
+        The file to write. [default: report.html in the run folder; for several runs, report.html
         in the current folder]
     """
-    from fullmatch.report import page
-    from fullmatch.report.frame import write
+    from fullmatch.pages.frame import write_page
+    from fullmatch.report.page import render_comparison
     from fullmatch.storage.runs import read_run
 
     if not others:
-        path = written(run, out or run / "report.html")
+        path = write_report(run, out or run / "report.html")
     else:
         path = out or Path("report.html")
-        write(path, page.comparison([read_run(each) for each in (run, *others)]))
+        write_page(path, render_comparison([read_run(each) for each in (run, *others)]))
     print(f"Written to {path}")
 
 
-def report_beside(run: Path, source: "Source | None" = None) -> None:
-    """The page at the end of a training; a page that fails takes nothing from the run."""
+def report_after_training(run: Path, source: "Source | None" = None) -> None:
+    """Write the report at the end of training; if that fails, the run is finished all the same."""
     try:
-        print(f"See how it went: {written(run, run / 'report.html', source)}")
+        print(f"Report: {write_report(run, run / 'report.html', source)}")
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        print(f"No page about this run ({reason}); try: fullmatch report {shlex.quote(str(run))}")
+        print(f"No report was written ({reason}); try: fullmatch report {shlex.quote(str(run))}")
 
 
-def written(folder: Path, path: Path, source: "Source | None" = None) -> Path:
+def write_report(folder: Path, path: Path, source: "Source | None" = None) -> Path:
     """Write the page of one run; `source` saves reading its pictures again."""
-    from fullmatch.inference.album import pictures_of
-    from fullmatch.report import page
-    from fullmatch.report.frame import write
+    from fullmatch.inference.album import load_album
+    from fullmatch.pages.frame import write_page
+    from fullmatch.report.page import render_report
     from fullmatch.storage.runs import read_run
 
     run = read_run(folder)
-    write(path, page.report(run, *pictures_of(run, source)))
+    write_page(path, render_report(run, *load_album(run, source)))
     return path
