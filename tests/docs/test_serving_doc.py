@@ -42,7 +42,7 @@ def test_everything_typed_runs(
     for words in ours:
         app(words, exit_on_error=False, print_error=False)
     assert len((tmp_path / "labels.csv").read_text().splitlines()) == 6
-    assert "# A classifier of digits" in (tmp_path / "MODEL_CARD.md").read_text()
+    assert "# Classifier for digits" in (tmp_path / "MODEL_CARD.md").read_text()
     capsys.readouterr()
     onnx, estimator = blocks("python")
     exec(onnx, {})

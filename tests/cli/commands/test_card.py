@@ -17,7 +17,7 @@ app.command(card)
 def test_to_the_terminal_or_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     app(["card", str(pets_run())])
     text = capsys.readouterr().out
-    assert text.startswith("# A classifier of pets\n")
+    assert text.startswith("# Classifier for pets\n")
     out = tmp_path / "card.md"
     app(["card", str(pets_run()), "--out", str(out)])
     assert out.read_text(encoding="utf-8") == text

@@ -1,4 +1,4 @@
-"""`fullmatch card`: a finished run's model card."""
+"""`fullmatch card`: the model card of a finished run."""
 
 from pathlib import Path
 
@@ -16,15 +16,15 @@ def card(run: Path, *, out: Path | None = None, overwrite: bool = False) -> None
         Replace the file if it exists.
     """
     from fullmatch.errors import UserError
-    from fullmatch.inference.card import card as written
+    from fullmatch.inference.card import render_card
     from fullmatch.inference.trained_run import TrainedRun
-    from fullmatch.storage.atomic import write
+    from fullmatch.storage.atomic import write_text
 
     if out is not None and out.exists() and not overwrite:
-        raise UserError(f"{out} exists already; name another file, or add --overwrite")
-    text = written(TrainedRun(run))
+        raise UserError(f"{out} exists already; choose another file, or add --overwrite")
+    text = render_card(TrainedRun(run))
     if out is None:
         print(text, end="")
         return
-    write(out, text)
+    write_text(out, text)
     print(f"Written to {out}.")
