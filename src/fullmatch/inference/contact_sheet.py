@@ -1,4 +1,4 @@
-"""Suggested pictures for the eye, for a spreadsheet, and for Label Studio."""
+"""Suggested pictures as a page, as a CSV, and as tasks for Label Studio."""
 
 import base64
 import csv
@@ -12,76 +12,83 @@ from xml.sax.saxutils import quoteattr
 
 from fullmatch.data.stores.pictures import try_read
 from fullmatch.inference.suggestion import Opener, Suggestion
-from fullmatch.inference.thumbnails import open_file, preview
+from fullmatch.inference.thumbnails import make_thumbnail, open_picture
+from fullmatch.pages.frame import Section, render_page
 from fullmatch.pages.markup import Markup, tag
-from fullmatch.report.frame import page
 
-SIDE = 192  # pixels of a picture on the sheet
+SIDE = 192  # pixels of a thumbnail
 HEADER = ("path", "label", "guess", "confidence", "reason")
 
 
-def contact_sheet(
-    title: str, suggestions: Sequence[Suggestion], *, opened: Opener = open_file
+def render_contact_sheet(
+    title: str, suggestions: Sequence[Suggestion], *, open_image: Opener = open_picture
 ) -> str:
-    """One page with all pictures inside it."""
-
-    def shown(name: str) -> bytes:
-        with opened(name) as image:
-            return preview(image, SIDE)
-
-    cards = []
-    for number, found in enumerate(suggestions, start=1):
-        words = [tag("span", f"{number}. {found.reason}")]
-        name = os.path.basename(found.name)
-        words.append(tag("span", name, class_="name", title=found.name))
-        pixels = try_read(shown, found.name) or b""
-        address = f"data:image/jpeg;base64,{base64.b64encode(pixels).decode()}"
-        image = tag("img", src=address, alt=f"{name}: {found.reason}")
-        cards.append(tag("li", image, *words))
-    gallery = tag("ul", *cards, class_="gallery")
-    subtitle = "The model is unsure of these, and they are of many kinds: label them first."
-    return page(title, subtitle, [("pictures", "Pictures", Markup(gallery))])
+    """One page with a thumbnail of every suggested picture."""
+    items = (
+        render_item(number, suggestion, open_image)
+        for number, suggestion in enumerate(suggestions, start=1)
+    )
+    gallery = tag("ul", *items, class_="gallery")
+    subtitle = "Label these first: the model is unsure of them, and they differ from each other."
+    return render_page(title, subtitle, [Section("pictures", "Pictures", gallery)])
 
 
-def table(suggestions: Sequence[Suggestion], folder: Path | None) -> str:
-    """Rows with an empty label to fill in; paths are as `fullmatch train` reads them there."""
+def render_item(number: int, suggestion: Suggestion, open_image: Opener) -> Markup:
+    def read_thumbnail(path: str) -> bytes:
+        with open_image(path) as image:
+            return make_thumbnail(image, SIDE)
+
+    name = os.path.basename(suggestion.name)
+    jpeg = try_read(read_thumbnail, suggestion.name) or b""
+    url = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
+    return tag(
+        "li",
+        tag("img", src=url, alt=f"{name}: {suggestion.reason}"),
+        tag("span", f"{number}. {suggestion.reason}"),
+        tag("span", name, class_="name", title=suggestion.name),
+    )
+
+
+def format_csv(suggestions: Sequence[Suggestion], folder: Path | None) -> str:
+    """Rows with an empty label to fill in; paths are relative to `folder`, or as they are."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(HEADER)
-    for found in suggestions:
-        name = found.name if folder is None else reference(found.name, folder)
-        sure = "" if found.confidence is None else f"{found.confidence:.4f}"
-        writer.writerow([name, "", found.guess, sure, found.reason])
+    for suggestion in suggestions:
+        path = suggestion.name if folder is None else path_in_csv(suggestion.name, folder)
+        confidence = "" if suggestion.confidence is None else f"{suggestion.confidence:.4f}"
+        writer.writerow([path, "", suggestion.guess, confidence, suggestion.reason])
     return buffer.getvalue()
 
 
-def reference(path: str, folder: Path) -> str:
-    """How a CSV in the folder names a picture: from there if it lies below, else in full."""
+def path_in_csv(path: str, folder: Path) -> str:
+    """The path as a CSV in the folder writes it: relative if it is below, else absolute."""
     full, home = os.path.abspath(path), os.path.abspath(folder)
     if os.path.commonpath([full, home]) != home:
         return full
-    near = os.path.relpath(full, home)
-    return near if near == near.strip() else f"./{near}"  # cells lose their outer spaces
+    relative = os.path.relpath(full, home)
+    # Outer spaces of a cell are stripped when it is read.
+    return relative if relative == relative.strip() else f"./{relative}"
 
 
-def label_studio_tasks(suggestions: Sequence[Suggestion], folder: Path, run: str) -> str:
-    """Pre-annotated tasks for Label Studio, which is to serve the folder as local files."""
+def format_label_studio_tasks(suggestions: Sequence[Suggestion], folder: Path, run: str) -> str:
+    """Tasks with predictions; Label Studio has to serve the folder as local files."""
     tasks = []
-    for found in suggestions:
-        below = os.fsencode(Path(os.path.relpath(found.name, folder)).as_posix())
+    for suggestion in suggestions:
+        relative = os.fsencode(Path(os.path.relpath(suggestion.name, folder)).as_posix())
         choice = {
             "from_name": "label",
             "to_name": "image",
             "type": "choices",
-            "value": {"choices": [found.guess]},
+            "value": {"choices": [suggestion.guess]},
         }
-        prediction = {"model_version": run, "score": found.confidence, "result": [choice]}
+        prediction = {"model_version": run, "score": suggestion.confidence, "result": [choice]}
         tasks.append(
             {
-                # With the path, a table that Label Studio exports can be read back here.
+                # With the path, fullmatch can read a CSV that Label Studio exports.
                 "data": {
-                    "image": f"/data/local-files/?d={quote(below)}",
-                    "path": os.path.abspath(found.name),
+                    "image": f"/data/local-files/?d={quote(relative)}",
+                    "path": os.path.abspath(suggestion.name),
                 },
                 "predictions": [prediction],
             }
@@ -89,8 +96,8 @@ def label_studio_tasks(suggestions: Sequence[Suggestion], folder: Path, run: str
     return json.dumps(tasks, indent=1) + "\n"
 
 
-def label_studio_interface(classes: Sequence[str]) -> str:
-    """The labeling interface that those tasks belong to."""
+def format_label_studio_interface(classes: Sequence[str]) -> str:
+    """The labeling interface that these tasks need."""
     choices = "\n".join(f"    <Choice value={quoteattr(name)}/>" for name in classes)
     return (
         '<View>\n  <Image name="image" value="$image"/>\n'
