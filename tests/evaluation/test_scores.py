@@ -6,7 +6,13 @@ import torch
 from sklearn.metrics import confusion_matrix, top_k_accuracy_score
 
 from fullmatch.data import TensorStore
-from fullmatch.evaluation.scores import probabilities, scores
+from fullmatch.evaluation.intervals import wilson_interval
+from fullmatch.evaluation.scores import (
+    compute_scores,
+    finalize_scores,
+    predict_probabilities,
+    summarize_scores,
+)
 
 
 def random_predictions(classes: int, count: int = 400) -> tuple[torch.Tensor, torch.Tensor]:
@@ -30,7 +36,7 @@ def slow_ece(probs: np.ndarray, labels: np.ndarray, bins: int = 15) -> float:
 @pytest.mark.parametrize("classes", [2, 5, 6, 20])
 def test_against_others(classes: int) -> None:
     probs, labels = random_predictions(classes)
-    found = scores(probs, labels)
+    found = compute_scores(probs, labels)
     predicted = probs.argmax(dim=1)
     assert found.top1 == (predicted == labels).double().mean().item()
     assert np.array_equal(found.confusion, confusion_matrix(labels, predicted))
@@ -41,15 +47,16 @@ def test_against_others(classes: int) -> None:
             (predicted[members] == label).double().mean().item()
         )
     if classes <= 5:
-        assert found.top5 is None and "top5" not in found.summary()
+        assert found.top5 is None and "top5" not in summarize_scores(found)
     else:
         expected = top_k_accuracy_score(labels, probs.double(), k=5, labels=range(classes))
         assert found.top5 == pytest.approx(expected)
+        assert summarize_scores(found) == {"top1": found.top1, "top5": found.top5, "ece": found.ece}
 
 
 def test_class_without_images_and_sure_predictions() -> None:
     probs = torch.eye(3)[[0, 0, 1]]
-    found = scores(probs, torch.tensor([0, 0, 0]))
+    found = compute_scores(probs, torch.tensor([0, 0, 0]))
     assert found.per_class == (pytest.approx(2 / 3), None, None)
     assert found.top1 == pytest.approx(2 / 3) and found.ece == pytest.approx(1 / 3)
 
@@ -57,10 +64,21 @@ def test_class_without_images_and_sure_predictions() -> None:
 def test_probabilities_come_in_order_and_without_gradient() -> None:
     images = torch.arange(7, dtype=torch.uint8).reshape(7, 1, 1, 1)
     weight = torch.ones(1, requires_grad=True)
-    found = probabilities(
+    found = predict_probabilities(
         lambda batch: batch.flatten(1) * weight,
         TensorStore(images),
         batch=3,
         device=torch.device("cpu"),
     )
     assert found.flatten().tolist() == [0, 1, 2, 3, 4, 5, 6] and not found.requires_grad
+
+
+def test_final_scores_say_how_each_number_was_chosen() -> None:
+    scores = compute_scores(torch.eye(2)[[0, 0, 1, 1]], torch.tensor([0, 1, 0, 1]))
+    final = finalize_scores(scores, [step / 100 for step in range(30)])
+    assert final.top1 == 0.5 and final.interval == wilson_interval(0.5, 4)
+    assert final.median_last_20 == pytest.approx(0.195)  # of 0.10 to 0.29
+    assert final.best_chosen_on_test == 0.29
+    assert final.confusion == scores.confusion and final.ece == scores.ece
+    own = finalize_scores(scores)  # the test pictures of a user are looked at only once
+    assert own.best_chosen_on_test is None and own.median_last_20 is None
