@@ -28,7 +28,7 @@ from fullmatch.data import Source, Split, TensorStore
 from fullmatch.data.sources.catalog import data_root
 from fullmatch.errors import UserError
 from fullmatch.experiment.settings import config_of
-from fullmatch.inference.evaluate import evaluated
+from fullmatch.inference.evaluate import evaluate_run
 from fullmatch.storage.run_folder import RunFolder
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
@@ -38,7 +38,7 @@ SETTINGS = ("labels", "seed", "measured", "unlabeled", "test", "minutes", "optio
 
 
 def source_of(place: Path | None) -> Source:
-    if data.DATASETS["fashion-mnist"].found(data_root(place)) is None:
+    if data.DATASETS["fashion-mnist"].locate(data_root(place)) is None:
         raise UserError(
             f"no Fashion-MNIST in {data_root(place)}: apt install dataset-fashion-mnist, or name "
             "the folder of its four idx.gz files with --source"
@@ -74,7 +74,7 @@ def plain(name: str) -> str:
 
 def measure(source: Source, wanted: dict[str, Any]) -> dict[str, Any]:
     """Write the folder, run the command, and read what it says of itself."""
-    split = data.draw(
+    split = data.draw_split(
         source.labels, wanted["labels"], wanted["seed"], source.num_classes, source.name
     )
     with tempfile.TemporaryDirectory() as place:
@@ -92,7 +92,7 @@ def measure(source: Source, wanted: dict[str, Any]) -> dict[str, Any]:
             found = on_test(result)
         else:
             write_test(source, wanted["test"], pictures)
-            found = estimated(result["honest"], evaluated(run))
+            found = estimated(result["honest"], evaluate_run(run).scores.top1)
         return {
             **wanted,
             **found,
@@ -114,14 +114,14 @@ def on_test(result: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def estimated(honest: dict[str, Any], truth: dict[str, Any]) -> dict[str, Any]:
+def estimated(honest: dict[str, Any], truth: float) -> dict[str, Any]:
     return {
         "accuracy": honest["accuracy"],
         "interval": honest["interval"],
         "labels_only": honest["labels_only"]["accuracy"],
         "gain": honest["gain"]["gain"],
         "gain_interval": honest["gain"]["interval"],
-        "truth": truth["top1"],
+        "truth": truth,
     }
 
 

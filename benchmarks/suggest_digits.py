@@ -20,7 +20,7 @@ from fullmatch.cli.commands.suggest import unlabeled_images
 from fullmatch.data import Split
 from fullmatch.experiment.run import start
 from fullmatch.experiment.settings import resolve
-from fullmatch.inference.suggestion import unsure
+from fullmatch.inference.suggestion import suggest_uncertain
 from fullmatch.inference.trained_run import TrainedRun
 from fullmatch.storage.run_folder import RunFolder
 
@@ -57,8 +57,10 @@ def measured(seed: int) -> tuple[float, float, list[float]]:
         home = Path(folder)
         before = trained(home / "first", seed)
         run, first = TrainedRun(home / "first"), Split.load(home / "first" / "split.json")
-        names, opened = unlabeled_images(run)
-        chosen = [found.name for found in unsure(run, names, MORE, opened=opened)]
+        unlabeled = unlabeled_images(run)
+        names = unlabeled.names
+        suggestions = suggest_uncertain(run, names, MORE, open_image=unlabeled.open_image)
+        chosen = [each.name for each in suggestions.pictures]
         suggested = trained(home / "more", seed, enlarged(first, chosen, home / "more.json"))
         drawn = []
         for draw in range(DRAWS):

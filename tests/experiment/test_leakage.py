@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
-from fullmatch.cli.commands.report import written
+from fullmatch.cli.commands.report import write_report
 from fullmatch.data import FileStore, Source, TensorStore
 from fullmatch.errors import UserError
 from fullmatch.experiment import inputs as given
@@ -16,12 +16,21 @@ from fullmatch.experiment.baseline import baseline_of, compare
 from fullmatch.experiment.leakage import SEEN, learned_by, seen
 from fullmatch.experiment.run import Run, resume, start
 from fullmatch.experiment.settings import resolve
-from fullmatch.inference.card import card
-from fullmatch.inference.evaluate import evaluated
+from fullmatch.inference.card import render_card
+from fullmatch.inference.evaluate import Evaluation, evaluate_run
 from fullmatch.inference.trained_run import TrainedRun
 from fullmatch.storage.run_folder import RunFolder
 from tests.own_pictures import clean_folder
-from tests.small_runs import TINY, abandon_after, begin, config, digits, finish, remains, stop_after
+from tests.small_runs import (
+    TINY,
+    abandon_after,
+    begin,
+    config,
+    digits,
+    finish,
+    read_outputs,
+    stop_after,
+)
 
 TEST = torch.arange(50)
 
@@ -80,8 +89,8 @@ def test_a_test_that_an_earlier_run_has_learned_from(tmp_path: Path) -> None:
     finish(alone)
     found = compare(second)
     assert found is not None and found["verdict"].startswith("cannot be judged")
-    page = written(second.path, tmp_path / "page.html", source).read_text(encoding="utf-8")
-    assert page.count(words) == 2 and words in card(TrainedRun(second.path))
+    page = write_report(second.path, tmp_path / "page.html", source).read_text(encoding="utf-8")
+    assert page.count(words) == 2 and words in render_card(TrainedRun(second.path))
     third = begun(tmp_path / "third", source, f"model.start={second.path}")
     assert any(note.startswith(words) for note in third.notes)  # the first's weights are in it too
     assert begun(tmp_path / "anew", source).seen == []
@@ -95,7 +104,7 @@ def test_a_resumed_run_says_the_same(tmp_path: Path) -> None:
     stop_after(begun(broken, source, settings), 2)
     for path in (killed.folder.path, broken):
         finish(resume(RunFolder(path), source))
-        assert remains(path) == remains(straight.path)
+        assert read_outputs(path) == read_outputs(straight.path)
         assert load_file(path / "learned.safetensors").keys() == {"1x8x8"}
     abandon_after(begun(tmp_path / "gone", source, settings), 6)
     first.path.rename(tmp_path / "elsewhere")
@@ -117,22 +126,21 @@ def test_pictures_are_known_at_another_size(tmp_path: Path) -> None:
 
 
 def test_evaluation_leaves_out_what_was_learned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = trained(tmp_path / "run", own(training=20))
     source = own(test=30)
 
-    def evaluate(source: Source) -> int:
+    def evaluate(source: Source) -> Evaluation:
         monkeypatch.setattr("fullmatch.inference.evaluate.load_source", lambda config: source)
-        return int(evaluated(folder)["images"])
+        return evaluate_run(folder)
 
-    assert evaluate(own()) == 50 and capsys.readouterr().out == ""
-    assert evaluate(source) == 60
-    assert "20 of 80 test images are left out: the model has learned from them" in (
-        capsys.readouterr().out
-    )
+    assert evaluate(own()).images == 50 and evaluate(own()).notes == ()
+    assert evaluate(source).images == 60
+    note = "20 of 80 test images are left out: the model was trained on them"
+    assert evaluate(source).notes == (note,)
     known = TensorStore(source.images.read(TEST))
-    with pytest.raises(UserError, match="learned from every test image of digits; evaluate it on"):
+    with pytest.raises(UserError, match="trained on every test image of digits; evaluate it on"):
         evaluate(replace(source, test=known, test_labels=source.labels[TEST]))
 
 
@@ -161,9 +169,7 @@ def test_one_changed_picture_of_many_is_noticed(
     finish(resume(folder, source))
 
 
-def test_runs_that_kept_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_that_kept_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of earlier versions: what is not known is said, and found out where it can be."""
     source = own(training=20)
     names = ("data.name=pictures", "model.name=wrn-10-1")
@@ -175,7 +181,7 @@ def test_runs_that_kept_nothing(
     folder.learned.unlink()
     words = "has learned from was not kept; see to it yourself that none is in the test"
     monkeypatch.setattr("fullmatch.inference.evaluate.load_source", lambda config: source)
-    monkeypatch.setattr("fullmatch.inference.evaluate.refuse_gone", lambda *_: None)
-    assert evaluated(folder)["images"] == 50 and words in capsys.readouterr().out
+    monkeypatch.setattr("fullmatch.inference.evaluate.require_data", lambda *_: None)
+    assert evaluate_run(folder).images == 50 and words in evaluate_run(folder).notes[0]
     second = begun(tmp_path / "second", source, *names, f"model.start={folder.path}")
     assert sum(words in note for note in second.notes) == 1

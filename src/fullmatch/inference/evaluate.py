@@ -1,39 +1,70 @@
 """A finished model on test images."""
 
-import dataclasses
-from typing import Any
+from dataclasses import dataclass, replace
 
-import torch
+from torch import Tensor
 
-from fullmatch import data as datasets
-from fullmatch.cli.terminal import say
+from fullmatch.data import ImageStore, Source, TensorStore
 from fullmatch.errors import UserError
-from fullmatch.evaluation.scores import probabilities, scores
-from fullmatch.evaluation.summary import wilson
-from fullmatch.experiment.build import EVALUATION_BATCH
+from fullmatch.evaluation.intervals import wilson_interval
+from fullmatch.evaluation.scores import compute_scores, predict_probabilities
+from fullmatch.experiment.build import EVALUATION_BATCH, choose_device
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.inputs import load_source
-from fullmatch.experiment.leakage import learned_by, seen, unknown
+from fullmatch.experiment.leakage import describe_unknown, find_learned, read_learned
 from fullmatch.experiment.settings import config_of
-from fullmatch.inference.trained_run import refuse_gone
+from fullmatch.inference.trained_run import require_data
+from fullmatch.storage.result import Interval, Scores
 from fullmatch.storage.run_folder import RunFolder
 
 
-def evaluated(folder: RunFolder, data: str | None = None) -> dict[str, Any]:
-    """Scores of a run's model on its own test images, or on those of another data set.
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores of a model on test images."""
 
-    Images that it has learned from are left out: they would only tell what it remembers.
+    data: str
+    images: int
+    classes: tuple[str, ...]
+    scores: Scores
+    interval: Interval  # of the accuracy
+    notes: tuple[str, ...]  # what the user should know about the test images
+
+
+def evaluate_run(folder: RunFolder, data: str | None = None) -> Evaluation:
+    """Score a run's model on its own test images, or on those of another data set.
+
+    Images it was trained on are left out, since they would only measure its memory.
     """
     if not folder.model.exists():
-        folder.read_result()  # says how to finish a run that was stopped
+        folder.read_result()  # its error says how to finish a run that was stopped
     classifier = Classifier.load(folder.model)
+    source = load_test_source(folder, data)
+    test, labels = check_test_images(source, classifier)
+    unseen, notes = find_unseen(folder, test, source.name)
+    probs = predict_images(classifier, test)
+    scores = compute_scores(probs[unseen.to(probs.device)], labels[unseen])
+    images = int(unseen.sum())
+    return Evaluation(
+        data=source.name,
+        images=images,
+        classes=source.classes,
+        scores=scores,
+        interval=wilson_interval(scores.top1, images),
+        notes=notes,
+    )
+
+
+def load_test_source(folder: RunFolder, data: str | None) -> Source:
     config = config_of(folder)
-    trained_on = config.data.name
     if data is None:
-        refuse_gone(trained_on, folder.path)
+        require_data(config.data.name, folder.path)
     else:
-        config = dataclasses.replace(config, data=dataclasses.replace(config.data, name=data))
-    source = load_source(config)
+        config = replace(config, data=replace(config.data, name=data))
+    return load_source(config)
+
+
+def check_test_images(source: Source, classifier: Classifier) -> tuple[ImageStore, Tensor]:
+    """The test images and their labels; `UserError` if the model cannot be scored on them."""
     if source.test is None or source.test_labels is None:
         raise UserError(f"{source.name} has no test images; add a folder test/CLASS/*")
     if source.classes != classifier.classes:
@@ -46,29 +77,30 @@ def evaluated(folder: RunFolder, data: str | None = None) -> dict[str, Any]:
             f"{source.name} has images of {source.test.shape}, the model was trained on "
             f"{classifier.image}; choose the size with --set data.size when training"
         )
-    if doubt := unknown(folder, trained_on):
-        say(doubt)
-    new = ~seen(learned_by(folder), source.test)
-    if not new.any():
+    return source.test, source.test_labels
+
+
+def find_unseen(folder: RunFolder, test: ImageStore, name: str) -> tuple[Tensor, tuple[str, ...]]:
+    """(N,) bool: which test images the run was not trained on; and notes about the others."""
+    unknown = describe_unknown(folder, config_of(folder).data.name)
+    notes = [unknown] if unknown else []
+    unseen = ~find_learned(read_learned(folder), test)
+    left_out = int((~unseen).sum())
+    if left_out == len(unseen):
         raise UserError(
-            f"the model has learned from every test image of {source.name}; evaluate it on "
-            "pictures it has never seen"
+            f"the model was trained on every test image of {name}; evaluate it on pictures it "
+            "has never seen"
         )
-    if not new.all():
-        say(
-            f"{int((~new).sum())} of {len(new)} test images are left out: the model has learned "
-            "from them"
+    if left_out:
+        notes.append(
+            f"{left_out} of {len(unseen)} test images are left out: the model was trained on them"
         )
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    test = source.test
-    if isinstance(test, datasets.TensorStore):
-        test = test.to(device)
-    probs = probabilities(classifier.to(device), test, batch=EVALUATION_BATCH, device=device)
-    found = scores(probs[new.to(probs.device)], source.test_labels[new])
-    return {
-        "data": source.name,
-        "images": int(new.sum()),
-        "classes": source.classes,
-        "interval": wilson(found.top1, int(new.sum())),
-        **found.as_dict(),
-    }
+    return unseen, tuple(notes)
+
+
+def predict_images(classifier: Classifier, images: ImageStore) -> Tensor:
+    device = choose_device()
+    if isinstance(images, TensorStore):
+        images = images.to(device)
+    classifier = classifier.to(device)
+    return predict_probabilities(classifier, images, batch=EVALUATION_BATCH, device=device)

@@ -1,29 +1,31 @@
-"""Which pictures to label next: unsure ones and unlike each other, or just typical ones at first.
+"""Which pictures to label next: uncertain and varied ones, or typical ones if there is no model.
 
-With a model, the pictures whose two likeliest classes are nearly as likely are put into groups of
-similar ones by the model's own features, and the least sure of each group is suggested. Without a
-model, all pictures are grouped by their colours, and the most typical of each group is suggested.
+With a model, the pictures with the smallest margin between their two most likely classes are
+clustered by the model's features, and the least certain of each cluster is suggested. Without a
+model, all pictures are clustered by color, and the most central of each cluster is suggested.
 """
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from itertools import compress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
+from torch import Tensor
 
 from fullmatch.data.stores import pictures
-from fullmatch.evaluation.calibration import calibrated
-from fullmatch.inference.novelty import seen
-from fullmatch.inference.thumbnails import open_file
+from fullmatch.evaluation.calibration import apply_temperature
+from fullmatch.experiment.build import choose_device
+from fullmatch.inference.novelty import predict_with_features
+from fullmatch.inference.thumbnails import open_picture
 from fullmatch.inference.trained_run import TrainedRun
 
-LOOKED_AT = 2000  # pictures at most, so that a million of them are no burden
-SHORTLIST = 10  # unsure pictures for each that is suggested
-SMALL = (8, 8)  # size at which pictures are compared when there is no model
+SAMPLE = 2000  # pictures looked at, which bounds the time
+SHORTLIST = 10  # uncertain pictures per suggestion, from which varied ones are chosen
+SMALL = (8, 8)  # size at which pictures are compared without a model
 BATCH = 64
 
 Opener = Callable[[str], Image.Image]
@@ -31,7 +33,7 @@ Array = NDArray[Any]
 
 
 class Suggestion(NamedTuple):
-    """A picture to label, with what the model takes it for; without a model, nothing."""
+    """A picture to label, and the model's guess; without a model, none."""
 
     name: str
     guess: str
@@ -39,106 +41,112 @@ class Suggestion(NamedTuple):
     reason: str
 
 
-class Group(NamedTuple):
-    """The picture that stands for a group of similar ones, and how many they are."""
+@dataclass(frozen=True)
+class Suggestions:
+    """Pictures to label, best first, and how many were looked at."""
+
+    pictures: list[Suggestion]
+    sampled: int
+    unreadable: int  # of those sampled
+
+
+class Cluster(NamedTuple):
+    """A cluster of similar pictures, and the position of the one that represents it."""
 
     at: int
     size: int
 
 
-def unsure(
-    run: TrainedRun,
-    names: Sequence[str],
-    count: int,
-    *,
-    opened: Opener = open_file,
-    unread: list[str] | None = None,
-) -> list[Suggestion]:
-    """The pictures that a run's model has most to learn from; the least sure one first.
-
-    `unread` takes up those of the pictures looked at that cannot be read.
-    """
-    classifier = run.classifier.to("cuda" if torch.cuda.is_available() else "cpu")
+def suggest_uncertain(
+    run: TrainedRun, names: Sequence[str], count: int, *, open_image: Opener = open_picture
+) -> Suggestions:
+    """Pictures that the run's model is least certain about, and that differ from each other."""
+    classifier = run.classifier.to(choose_device())
     channels, height, width = classifier.image
-    found, shares, features = [], [], []
-    for part, images in read(names, (height, width), channels, run.config.seed, opened, unread):
-        probs, points = seen(classifier, torch.from_numpy(images))
-        found += part
-        shares.append(calibrated(probs, run.temperature or 1.0).cpu())
-        features.append(points.cpu())
-    if not found:
-        return []
-    top = torch.cat(shares).topk(2, dim=1)
+    sample = draw_sample(names, run.config.seed)
+    readable: list[str] = []
+    probs, features = [], []
+    for part, images in read_batches(sample, (height, width), channels, open_image):
+        outputs = predict_with_features(classifier, torch.from_numpy(images))
+        readable += part
+        probs.append(apply_temperature(outputs[0], run.temperature or 1.0).cpu())
+        features.append(outputs[1].cpu())
+    if not readable:
+        return Suggestions([], len(sample), len(sample))
+    top = torch.cat(probs).topk(2, dim=1)
     margin = (top.values[:, 0] - top.values[:, 1]).double().numpy()
-    near = np.argsort(margin, kind="stable")[: SHORTLIST * count]
-    groups = grouped(torch.cat(features).numpy()[near], count, run.config.seed, -margin[near])
-    chosen = sorted((int(near[group.at]) for group in groups), key=lambda at: margin[at])
-    result = []
-    for at in chosen:
-        first, second = (classifier.classes[code] for code in top.indices[at].tolist())
-        sure, next_to = top.values[at].tolist()
-        reason = f"between {first} and {second}: {100 * sure:.0f} % and {100 * next_to:.0f} %"
-        result.append(Suggestion(found[at], first, sure, reason))
-    return result
-
-
-def typical(
-    names: Sequence[str], count: int, *, seed: int = 0, opened: Opener = open_file
-) -> list[Suggestion]:
-    """Pictures of many kinds, for a start without a model; of the largest group first."""
-    parts = list(read(names, SMALL, 3, seed, opened))
-    if not parts:
-        return []
-    found = [name for part, _ in parts for name in part]
-    points = np.concatenate([images.reshape(len(images), -1) for _, images in parts]) / 255
-    groups = grouped(points, count, seed)
-    return [
-        Suggestion(
-            found[at],
-            "",
-            None,
-            f"one of {size} similar pictures" if size > 1 else "unlike the rest",
-        )
-        for at, size in sorted(groups, key=lambda group: (-group.size, group.at))
+    nearest = np.argsort(margin, kind="stable")[: SHORTLIST * count]
+    points = torch.cat(features).numpy()[nearest]
+    clusters = cluster(points, count, run.config.seed, -margin[nearest])
+    chosen = sorted((int(nearest[each.at]) for each in clusters), key=lambda at: margin[at])
+    suggestions = [
+        describe_uncertain(readable[at], classifier.classes, top.indices[at], top.values[at])
+        for at in chosen
     ]
+    return Suggestions(suggestions, len(sample), len(sample) - len(readable))
 
 
-def read(
-    names: Sequence[str],
-    size: tuple[int, int],
-    channels: int,
-    seed: int,
-    opened: Opener,
-    unread: list[str] | None = None,
+def describe_uncertain(
+    name: str, classes: Sequence[str], codes: Tensor, probs: Tensor
+) -> Suggestion:
+    first, second = (classes[code] for code in codes.tolist())
+    likely, less = probs.tolist()
+    reason = f"between {first} and {second}: {100 * likely:.0f} % and {100 * less:.0f} %"
+    return Suggestion(name, first, likely, reason)
+
+
+def suggest_typical(
+    names: Sequence[str], count: int, *, seed: int = 0, open_image: Opener = open_picture
+) -> Suggestions:
+    """Typical pictures of every kind, without a model; from the largest cluster first."""
+    sample = draw_sample(names, seed)
+    batches = list(read_batches(sample, SMALL, 3, open_image))
+    if not batches:
+        return Suggestions([], len(sample), len(sample))
+    readable = [name for part, _ in batches for name in part]
+    points = np.concatenate([images.reshape(len(images), -1) for _, images in batches]) / 255
+    clusters = sorted(cluster(points, count, seed), key=lambda each: (-each.size, each.at))
+    suggestions = [describe_typical(readable[at], size) for at, size in clusters]
+    return Suggestions(suggestions, len(sample), len(sample) - len(readable))
+
+
+def describe_typical(name: str, cluster_size: int) -> Suggestion:
+    alike = f"one of {cluster_size} similar pictures"
+    return Suggestion(name, "", None, alike if cluster_size > 1 else "unlike the others")
+
+
+def draw_sample(names: Sequence[str], seed: int) -> list[str]:
+    return random.Random(seed).sample(names, min(len(names), SAMPLE))
+
+
+def read_batches(
+    names: Sequence[str], size: tuple[int, int], channels: int, open_image: Opener
 ) -> Iterator[tuple[list[str], Array]]:
-    """Pixels (B, channels, H, W) of some pictures, drawn by the seed; unreadable ones left out."""
+    """Names and pixels (B, channels, H, W) of the pictures that can be read."""
 
-    def decoded(name: str) -> Array:
-        with opened(name) as image:
+    def decode(name: str) -> Array:
+        with open_image(name) as image:
             image.draft(None, (max(size), max(size)))
             return pictures.resize_and_crop(image, size, channels)
 
-    drawn = random.Random(seed).sample(names, min(len(names), LOOKED_AT))
-    for start in range(0, len(drawn), BATCH):
-        part = drawn[start : start + BATCH]
-        found = list(pictures.map_in_threads(lambda name: pictures.try_read(decoded, name), part))
-        readable = [pixels for pixels in found if pixels is not None]
-        if unread is not None:
-            unread += compress(part, (pixels is None for pixels in found))
-        if readable:
-            yield list(compress(part, (pixels is not None for pixels in found))), np.stack(readable)
+    for start in range(0, len(names), BATCH):
+        part = names[start : start + BATCH]
+        decoded = pictures.map_in_threads(lambda name: pictures.try_read(decode, name), part)
+        pairs = [(n, pixels) for n, pixels in zip(part, decoded, strict=True) if pixels is not None]
+        if pairs:
+            yield [name for name, _ in pairs], np.stack([pixels for _, pixels in pairs])
 
 
-def grouped(points: Array, count: int, seed: int, score: Array | None = None) -> list[Group]:
-    """Up to `count` groups of near points; the best score stands for each, or the most central."""
+def cluster(points: Array, count: int, seed: int, score: Array | None = None) -> list[Cluster]:
+    """Up to `count` clusters; each is represented by its best score, or its most central point."""
     from sklearn.cluster import KMeans
 
-    different = len(np.unique(points, axis=0))  # copies are one point, and never two groups
-    found = KMeans(min(count, different), n_init=1, random_state=seed).fit(points)
+    distinct = len(np.unique(points, axis=0))  # duplicates never form two clusters
+    fit = KMeans(min(count, distinct), n_init=1, random_state=seed).fit(points)
     if score is None:
-        score = -np.linalg.norm(points - found.cluster_centers_[found.labels_], axis=1)
-    groups = []
-    for label in np.unique(found.labels_):
-        members = np.flatnonzero(found.labels_ == label)
-        groups.append(Group(int(members[np.argmax(score[members])]), len(members)))
-    return groups
+        score = -np.linalg.norm(points - fit.cluster_centers_[fit.labels_], axis=1)
+    clusters = []
+    for label in np.unique(fit.labels_):
+        members = np.flatnonzero(fit.labels_ == label)
+        clusters.append(Cluster(int(members[np.argmax(score[members])]), len(members)))
+    return clusters

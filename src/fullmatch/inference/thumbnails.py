@@ -1,4 +1,4 @@
-"""A picture as any browser can show it: upright, not too large, without its metadata."""
+"""Pictures as any browser can show them: upright, not too large, without their metadata."""
 
 import io
 import os
@@ -8,15 +8,15 @@ from PIL import Image, ImageOps
 from fullmatch.data.stores import pictures
 
 
-def open_file(path: str) -> Image.Image:
-    """Opens a picture file, and nothing that would be waited for, such as a pipe."""
+def open_picture(path: str) -> Image.Image:
+    """Open a picture file; anything else, such as a pipe, is not there."""
     if not os.path.isfile(path):
         raise FileNotFoundError(path)
     return Image.open(path)
 
 
-def preview(image: Image.Image, side: int) -> bytes:
-    """A JPEG of its first frame, at most `side` pixels wide and high."""
+def make_thumbnail(image: Image.Image, side: int) -> bytes:
+    """A JPEG of the first frame, at most `side` pixels wide and high."""
     image.draft(None, (side, side))  # lets JPEG skip detail that would not show
     image = ImageOps.exif_transpose(image)
     scale = min(1.0, side / max(image.size))

@@ -1,4 +1,4 @@
-"""A finished run, read back: its model, what it says of itself, and its pictures."""
+"""A finished run, ready to use: its model, result, settings and pictures."""
 
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TrainedRun:
-    """What every command that uses a trained model starts from."""
+    """What every command that uses a trained model starts from; each part is read when needed."""
 
     def __init__(self, path: Path) -> None:
         self.folder = RunFolder.existing(path)
@@ -22,16 +22,16 @@ class TrainedRun:
 
     @property
     def temperature(self) -> float | None:
-        """Of the calibration; None where the run could not be calibrated."""
-        found = self.result.get("temperature")
-        return None if found is None else float(found)
+        """Of the calibration; None if the run is not calibrated."""
+        return self.result.temperature
 
     @property
-    def uncalibrated(self) -> str:
-        """A sentence that says why confidences are not calibrated; empty where they are."""
+    def calibration_note(self) -> str:
+        """Why confidences are not calibrated; empty if they are."""
         if self.temperature is not None:
             return ""
-        reason = self.result.get("calibration", {}).get("note")
+        calibration = self.result.calibration
+        reason = calibration.note if calibration else ""
         return f"confidences are not calibrated: {reason or 'no labels were held out for it'}"
 
     @cached_property
@@ -48,29 +48,26 @@ class TrainedRun:
 
     @cached_property
     def source(self) -> "Source":
-        """The pictures it was trained on, where they still are; nothing is downloaded."""
+        """The pictures it was trained on, if they are still there; nothing is downloaded."""
         from fullmatch import data
 
-        asked = self.config.data
-        refuse_gone(asked.name, self.folder.path)
-        root = Path(asked.root) if asked.root else None
-        source = data.load(asked.name, root=root, size=asked.size, download=False)
-        if (
-            source.images.shape != self.classifier.image
-            or source.classes != self.classifier.classes
-        ):
+        settings, classifier = self.config.data, self.classifier
+        require_data(settings.name, self.folder.path)
+        root = Path(settings.root) if settings.root else None
+        source = data.load(settings.name, root=root, size=settings.size, download=False)
+        if source.images.shape != classifier.image or source.classes != classifier.classes:
             raise UserError(
-                f"{asked.name} is not what {self.folder.path} was trained on: it has "
+                f"{settings.name} is not what {self.folder.path} was trained on: it has "
                 f"{len(source.classes)} classes and pictures of {source.images.shape}, the model "
-                f"knows {len(self.classifier.classes)} and {self.classifier.image}"
+                f"has {len(classifier.classes)} and {classifier.image}; restore the original data"
             )
         return source
 
 
-def refuse_gone(data: str, run: Path) -> None:
-    """Pictures that were moved since the run; reading them would call that a mistyped name."""
+def require_data(data: str, run: Path) -> None:
+    """`UserError` if the pictures of a run are gone; loading them would suspect a typo."""
     from fullmatch.data import DATASETS
 
     place = Path(data).expanduser()
     if data not in DATASETS and not place.exists():
-        raise UserError(f"{place}, which {run} was trained on, is gone; put it back, or go there")
+        raise UserError(f"{place}, which {run} was trained on, is gone; put it back")
