@@ -1,80 +1,91 @@
-"""One picture after another: labeled or skipped, and any of it undone."""
+"""Pictures shown one after another: labeled, skipped, or undone."""
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
 
 from fullmatch.errors import UserError
 from fullmatch.inference.suggestion import Suggestion
-from fullmatch.labeling.labels import Labels, class_name
+from fullmatch.labeling.label_table import LabelTable, parse_class_name
 
 
-class Stale(Exception):
-    """The asked-for picture is no longer the current one, as when a key is pressed twice."""
+class OutdatedRequest(Exception):
+    """The request is not about the current picture, as when a key is pressed twice."""
+
+
+@dataclass(frozen=True)
+class QueueState:
+    """Everything that the page shows."""
+
+    number: int  # of the current picture, from 0; `total` when done
+    total: int
+    classes: list[str]
+    name: str | None  # of the current picture
+    reason: str | None
+    guess: str | None
+    last: str | None  # the previous answer; '' for skipped
+    labeled: int
 
 
 @dataclass
-class Queue:
-    """The pictures to label, in order; safe to use from several threads."""
+class LabelQueue:
+    """The pictures to label, in order; can be used from several threads."""
 
-    labels: Labels
+    table: LabelTable
     pictures: Sequence[Suggestion]
-    given: list[str] = field(default_factory=list)  # a label, or '' for skipped, of those before
+    answers: list[str] = field(default_factory=list)  # a label or '' (skipped) per picture so far
     lock: Lock = field(default_factory=Lock)
 
-    def state(self) -> dict[str, Any]:
-        """All that the page shows."""
-        at = len(self.given)
-        found = self.pictures[at] if at < len(self.pictures) else None
-        return {
-            "number": at,
-            "total": len(self.pictures),
-            "classes": self.labels.classes,
-            "name": os.path.basename(found.name) if found else None,
-            "reason": found.reason if found else None,
-            "guess": found.guess if found else None,
-            "last": self.given[-1] if self.given else None,
-            "labeled": self.labeled(),
-        }
+    def state(self) -> QueueState:
+        number = len(self.answers)
+        current = self.pictures[number] if number < len(self.pictures) else None
+        return QueueState(
+            number=number,
+            total=len(self.pictures),
+            classes=self.table.classes,
+            name=os.path.basename(current.name) if current else None,
+            reason=current.reason if current else None,
+            guess=current.guess if current else None,
+            last=self.answers[-1] if self.answers else None,
+            labeled=self.count_labeled(),
+        )
 
-    def labeled(self) -> int:
-        """How many labels were given here."""
-        return sum(map(bool, self.given))
+    def count_labeled(self) -> int:
+        return sum(map(bool, self.answers))
 
-    def label(self, number: int, name: str) -> None:
+    def label(self, number: int, label: str) -> None:
         with self.lock:
-            path = self.current(number)
-            if name not in self.labels.classes:
-                raise UserError(f"no class {name!r}; add it first")
-            self.labels.put(path, name)
-            self.given.append(name)
+            path = self.current_path(number)
+            if label not in self.table.classes:
+                raise UserError(f"no class {label!r}; add it first")
+            self.table.set_label(path, label)
+            self.answers.append(label)
 
     def skip(self, number: int) -> None:
         with self.lock:
-            self.current(number)
-            self.given.append("")
+            self.current_path(number)
+            self.answers.append("")
 
     def undo(self, number: int) -> None:
-        """Back to the picture before, which is unlabeled again."""
+        """Go back to the previous picture and remove its label."""
         with self.lock:
-            if number != len(self.given):
-                raise Stale
-            if not self.given:
+            if number != len(self.answers):
+                raise OutdatedRequest
+            if not self.answers:
                 raise UserError("nothing to undo: this is the first picture")
-            if self.given[-1]:
-                self.labels.put(self.pictures[number - 1].name, "")
-            self.given.pop()
+            if self.answers[-1]:
+                self.table.set_label(self.pictures[number - 1].name, "")
+            self.answers.pop()
 
     def add_class(self, typed: str) -> None:
         with self.lock:
-            name = class_name(typed)
-            if name in self.labels.classes:
-                raise UserError(f"the class {name!r} is there already")
-            self.labels.classes.append(name)
+            name = parse_class_name(typed)
+            if name in self.table.classes:
+                raise UserError(f"the class {name!r} exists already")
+            self.table.classes.append(name)
 
-    def current(self, number: int) -> str:
-        if number != len(self.given) or number >= len(self.pictures):
-            raise Stale
+    def current_path(self, number: int) -> str:
+        if number != len(self.answers) or number >= len(self.pictures):
+            raise OutdatedRequest
         return self.pictures[number].name

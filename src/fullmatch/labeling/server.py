@@ -1,30 +1,33 @@
-"""The labeling page's server: this machine only, and only for who knows the token."""
+"""The server of the labeling page: for this machine only, and only with the secret token."""
 
 import hmac
 import json
 import secrets
 from collections.abc import Callable
+from dataclasses import asdict
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from fullmatch.data.stores.pictures import try_read
 from fullmatch.errors import UserError
-from fullmatch.inference.thumbnails import open_file, preview
-from fullmatch.labeling.assets import FILES, policy
-from fullmatch.labeling.queue import Queue, Stale
+from fullmatch.inference.thumbnails import make_thumbnail, open_picture
+from fullmatch.labeling.assets import FILES, content_security_policy
+from fullmatch.labeling.queue import LabelQueue, OutdatedRequest
 
 ADDRESS = "127.0.0.1"
-SIDE = 1000  # pixels of a picture at most
-LARGEST = 4096  # bytes of a request
-PATIENCE = 10  # seconds that a silent connection is kept
+SIDE = 1000  # largest width and height of a picture, in pixels
+MAX_REQUEST = 4096  # bytes
+TIMEOUT = 10  # seconds until a silent connection is closed
+NOT_FOUND = "not found"
+WRONG_ORIGIN = "requests from other sites are not allowed"
 
 
 class LabelServer(ThreadingHTTPServer):
-    """Serves a queue under an address that cannot be guessed."""
+    """Serves a queue at an address that cannot be guessed."""
 
     daemon_threads = True
-    queue: Queue
+    queue: LabelQueue
     token: str
 
     @property
@@ -36,116 +39,131 @@ class LabelServer(ThreadingHTTPServer):
         return f"http://{self.hosts[0]}/{self.token}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that goes away in the middle of a picture is no news."""
+        """Ignored: a browser that closes the connection early is not an error."""
 
 
-def server_of(queue: Queue, port: int = 0) -> LabelServer:
-    """A server that listens; port 0 takes any that is free."""
+def create_server(queue: LabelQueue, port: int = 0) -> LabelServer:
+    """A server that listens on a port; 0 chooses a free one."""
     try:
-        server = LabelServer((ADDRESS, port), Handler)
+        server = LabelServer((ADDRESS, port), LabelRequestHandler)
     except (OSError, OverflowError):
-        raise UserError(f"cannot listen on port {port}; give another, or leave it out") from None
+        raise UserError(
+            f"cannot listen on port {port}; choose another --port, or leave it out"
+        ) from None
     server.queue, server.token = queue, secrets.token_urlsafe(24)
     return server
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Answers with the page, its state, and pictures by their number; knows no paths."""
+class LabelRequestHandler(BaseHTTPRequestHandler):
+    """Serves the page, its state, and pictures by number; requests never contain file paths."""
 
     server: LabelServer
-    timeout = PATIENCE
+    timeout = TIMEOUT
     server_version, sys_version = "fullmatch", ""
 
     def do_GET(self) -> None:
-        rest = self.admitted()
-        if rest is None:
+        resource = self.authorize()
+        if resource is None:
             return
-        if rest in FILES:
-            kind, text = FILES[rest]
-            self.answer(HTTPStatus.OK, kind, text.encode())
-        elif rest == "state":
-            self.answer_state()
-        elif rest.startswith("picture/"):
-            self.answer_picture(rest.removeprefix("picture/"))
+        if resource in FILES:
+            kind, text = FILES[resource]
+            self.respond(HTTPStatus.OK, kind, text.encode())
+        elif resource == "state":
+            self.respond_state()
+        elif resource.startswith("picture/"):
+            self.respond_picture(resource.removeprefix("picture/"))
         else:
-            self.refuse(HTTPStatus.NOT_FOUND, "there is nothing here")
+            self.respond_error(HTTPStatus.NOT_FOUND, NOT_FOUND)
 
     def do_POST(self) -> None:
-        rest = self.admitted()
-        if rest is None:
+        resource = self.authorize()
+        if resource is None:
             return
+        action = self.actions().get(resource)
+        if action is None:
+            return self.respond_error(HTTPStatus.NOT_FOUND, NOT_FOUND)
+        body = self.read_body()
+        if body is None:
+            return
+        try:
+            action(json.loads(body))
+        except OutdatedRequest:
+            self.respond_state(HTTPStatus.CONFLICT)
+        except UserError as error:
+            self.respond_error(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            self.respond_error(HTTPStatus.BAD_REQUEST, "invalid request")
+        else:
+            self.respond_state()
+
+    def actions(self) -> dict[str, Callable[[dict[str, Any]], None]]:
         queue = self.server.queue
-        actions: dict[str, Callable[[dict[str, Any]], None]] = {
-            "label": lambda asked: queue.label(whole(asked["number"]), text(asked["label"])),
-            "skip": lambda asked: queue.skip(whole(asked["number"])),
-            "undo": lambda asked: queue.undo(whole(asked["number"])),
-            "class": lambda asked: queue.add_class(text(asked["name"])),
+        return {
+            "label": lambda body: queue.label(as_integer(body["number"]), as_text(body["label"])),
+            "skip": lambda body: queue.skip(as_integer(body["number"])),
+            "undo": lambda body: queue.undo(as_integer(body["number"])),
+            "class": lambda body: queue.add_class(as_text(body["name"])),
         }
-        if rest not in actions:
-            return self.refuse(HTTPStatus.NOT_FOUND, "there is nothing here")
-        # A form of another site cannot send JSON without asking, and it is never told yes.
+
+    def authorize(self) -> str | None:
+        """The path below the token; None, after an error response, without the right to it."""
+        # A foreign host name means DNS rebinding: another site's page that resolves to this server.
+        if self.headers.get("Host") not in self.server.hosts:
+            self.respond_error(HTTPStatus.FORBIDDEN, WRONG_ORIGIN)
+            return None
+        token, slash, resource = self.path.removeprefix("/").partition("/")
+        valid = hmac.compare_digest(token.encode("utf-8", "replace"), self.server.token.encode())
+        if not valid or not slash:
+            self.respond_error(HTTPStatus.FORBIDDEN, "open the address that the terminal shows")
+            return None
+        return resource
+
+    def read_body(self) -> bytes | None:
+        """The JSON of a request; None, after an error response, if it must not be read."""
+        # Other sites can send JSON only after a CORS preflight, which this server never grants.
         if self.headers.get_content_type() != "application/json":
-            return self.refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send JSON")
+            self.respond_error(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send JSON")
+            return None
         origin = self.headers.get("Origin")
         if origin is not None and origin.removeprefix("http://") not in self.server.hosts:
-            return self.refuse(HTTPStatus.FORBIDDEN, "not from there")
+            self.respond_error(HTTPStatus.FORBIDDEN, WRONG_ORIGIN)
+            return None
         size = self.headers.get("Content-Length", "")
-        if not size.isdecimal() or int(size) > LARGEST:
-            return self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too long")
-        try:
-            actions[rest](json.loads(self.rfile.read(int(size))))
-        except Stale:
-            self.answer_state(HTTPStatus.CONFLICT)
-        except UserError as error:
-            self.refuse(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
-        except (ValueError, TypeError, KeyError, RecursionError):
-            self.refuse(HTTPStatus.BAD_REQUEST, "not understood")
-        else:
-            self.answer_state()
-
-    def admitted(self) -> str | None:
-        """What is asked for below the token; None, and a refusal, for everybody else."""
-        # Another name for this machine is a page elsewhere that pretends to be this one.
-        if self.headers.get("Host") not in self.server.hosts:
-            self.refuse(HTTPStatus.FORBIDDEN, "not from there")
+        if not size.isdecimal() or int(size) > MAX_REQUEST:
+            self.respond_error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "request too large")
             return None
-        token, slash, rest = self.path.removeprefix("/").partition("/")
-        known = hmac.compare_digest(token.encode("utf-8", "replace"), self.server.token.encode())
-        if not known or not slash:
-            self.refuse(HTTPStatus.FORBIDDEN, "open the address that the terminal shows")
-            return None
-        return rest
+        return self.rfile.read(int(size))
 
-    def answer_state(self, status: HTTPStatus = HTTPStatus.OK) -> None:
+    def respond_state(self, status: HTTPStatus = HTTPStatus.OK) -> None:
         queue = self.server.queue
         with queue.lock:
-            state = queue.state() | {"table": str(queue.labels.table)}
-        self.answer(status, "application/json", json.dumps(state).encode())
+            state = asdict(queue.state()) | {"table": str(queue.table.path)}
+        self.respond(status, "application/json", json.dumps(state).encode())
 
-    def answer_picture(self, number: str) -> None:
+    def respond_picture(self, number: str) -> None:
         pictures = self.server.queue.pictures
         at = int(number) if number.isascii() and number.isdecimal() and len(number) < 9 else -1
         if not 0 <= at < len(pictures):
-            return self.refuse(HTTPStatus.NOT_FOUND, "no such picture")
+            return self.respond_error(HTTPStatus.NOT_FOUND, NOT_FOUND)
 
-        def shown(path: str) -> bytes:
-            with open_file(path) as image:
-                return preview(image, SIDE)
+        def read_thumbnail(path: str) -> bytes:
+            with open_picture(path) as image:
+                return make_thumbnail(image, SIDE)
 
-        pixels = try_read(shown, pictures[at].name)
-        if pixels is None:
-            return self.refuse(HTTPStatus.NOT_FOUND, "this picture cannot be read any more")
-        self.answer(HTTPStatus.OK, "image/jpeg", pixels)
+        jpeg = try_read(read_thumbnail, pictures[at].name)
+        if jpeg is None:
+            return self.respond_error(HTTPStatus.NOT_FOUND, "this picture can no longer be read")
+        self.respond(HTTPStatus.OK, "image/jpeg", jpeg)
 
-    def refuse(self, status: HTTPStatus, reason: str) -> None:
-        self.answer(status, "application/json", json.dumps({"error": reason}).encode())
+    def respond_error(self, status: HTTPStatus, reason: str) -> None:
+        self.respond(status, "application/json", json.dumps({"error": reason}).encode())
 
-    def answer(self, status: HTTPStatus, kind: str, content: bytes) -> None:
+    def respond(self, status: HTTPStatus, kind: str, content: bytes) -> None:
         self.send_response(status)
         headers = {
             "Content-Type": kind,
             "Content-Length": str(len(content)),
-            "Content-Security-Policy": policy(),
+            "Content-Security-Policy": content_security_policy(),
             "Cache-Control": "no-store",
             "Cross-Origin-Opener-Policy": "same-origin",
             "Cross-Origin-Resource-Policy": "same-origin",
@@ -161,16 +179,16 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Silent: the terminal is for the user, and addresses hold the token."""
+        """No log: the terminal belongs to the user, and addresses contain the token."""
 
 
-def whole(value: object) -> int:
+def as_integer(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError("expected a whole number")
+        raise ValueError("expected an integer")
     return value
 
 
-def text(value: object) -> str:
+def as_text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("expected a text")
     return value
