@@ -1,4 +1,4 @@
-"""The command line: every command is a file in `commands`, and one line here."""
+"""The command line: each command is a file in `commands`, and one line here."""
 
 import os
 import signal
@@ -26,6 +26,10 @@ from fullmatch.cli.commands.suggest import suggest
 from fullmatch.cli.commands.train import train
 from fullmatch.errors import UserError
 
+USER_ERROR = 2  # exit codes
+INTERRUPTED = 130
+CLOSED_PIPE = 141
+
 app = App(
     name="fullmatch",
     version=fullmatch.__version__,
@@ -49,15 +53,15 @@ app.command(rounds)
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Every mistake of a user ends in one line and exit code 2."""
-    words = sys.argv[1:] if argv is None else argv
-    # To be asked to end, as batch systems do, is no different from Ctrl-C.
+    """Run a command; a user's mistake ends in one line and exit code 2."""
+    arguments = sys.argv[1:] if argv is None else argv
+    # SIGTERM, which batch systems send, has the effect of Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    answered(lambda: alone_or_together(words))
+    exit_on_error(lambda: run_in_processes(arguments))
 
 
-def alone_or_together(words: list[str]) -> None:
-    """Alone, unless torchrun started several of us."""
+def run_in_processes(arguments: list[str]) -> None:
+    """Run the command in this process, or together with others if torchrun started several."""
     size = os.environ.get("WORLD_SIZE") or "1"
     if not size.isdecimal():
         raise UserError(
@@ -67,46 +71,46 @@ def alone_or_together(words: list[str]) -> None:
     if int(size) > 1:
         from fullmatch.experiment.team import command
 
-        command(lambda: answered(lambda: carry_out(words)))
+        command(lambda: exit_on_error(lambda: run_command(arguments)))
     else:
-        carry_out(words)
+        run_command(arguments)
 
 
-def carry_out(words: list[str]) -> None:
-    refuse_empty(words)
-    app(words, exit_on_error=False, print_error=False)
-    sys.stdout.flush()  # else a closed pipe is noticed only when Python ends
+def run_command(arguments: list[str]) -> None:
+    reject_empty(arguments)
+    app(arguments, exit_on_error=False, print_error=False)
+    sys.stdout.flush()  # otherwise a closed pipe is noticed only when Python exits
 
 
-def answered(work: Callable[[], None]) -> None:
-    """Does something, and makes of whatever goes wrong a line and an exit code."""
+def exit_on_error(work: Callable[[], None]) -> None:
+    """Do the work; an error becomes one line and an exit code."""
     try:
         work()
     except (CycloptsError, UserError) as error:
         print(f"fullmatch: {' '.join(str(error).split())}", file=sys.stderr)
-        raise SystemExit(2) from None
+        raise SystemExit(USER_ERROR) from None
     except KeyboardInterrupt:
-        raise SystemExit(130) from None
+        raise SystemExit(INTERRUPTED) from None
     except BrokenPipeError:
-        seen_enough()
+        exit_for_closed_pipe()
     except SystemExit as end:
-        if isinstance(end.__context__, BrokenPipeError):  # rich makes its own exit of it
-            seen_enough()
+        if isinstance(end.__context__, BrokenPipeError):  # rich turns it into its own exit
+            exit_for_closed_pipe()
         raise
 
 
-def seen_enough() -> NoReturn:
-    """Whoever reads our output, such as `head`, has closed it: end as other programs do."""
+def exit_for_closed_pipe() -> NoReturn:
+    """The reader of our output, such as `head`, has closed it: exit as other programs do."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise SystemExit(141) from None
+    raise SystemExit(CLOSED_PIPE) from None
 
 
-def refuse_empty(words: list[str]) -> None:
-    """An empty word, as a shell makes of an unset variable, would count as the current folder."""
-    for before, word in pairwise(["", *words]):
-        name, equals, value = word.partition("=")
-        if not word:
-            name = before if before.startswith("-") else "an argument"
+def reject_empty(arguments: list[str]) -> None:
+    """An empty argument, as from an unset shell variable, would mean the current folder."""
+    for previous, argument in pairwise(["", *arguments]):
+        name, equals, value = argument.partition("=")
+        if not argument:
+            name = previous if previous.startswith("-") else "an argument"
         elif value or not equals or not name.startswith("--"):
             continue
-        raise UserError(f"{name} is empty; write something there, or leave it out")
+        raise UserError(f"{name} is empty; give it a value, or leave it out")

@@ -1,62 +1,189 @@
-"""Training while a person watches: a bar, and an interrupt that loses nothing."""
+"""Training with live progress: a bar, notes, and interrupts that lose nothing."""
 
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from time import monotonic
+from typing import Any, Self
 
-from fullmatch.cli.terminal import ProgressBar, say
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from fullmatch.cli import terminal
+from fullmatch.cli.terminal import print_note
 from fullmatch.data import Source
-from fullmatch.experiment.baseline import baseline_of, compare
-from fullmatch.experiment.nan_recovery import guarded
+from fullmatch.evaluation.wording import percent
+from fullmatch.experiment.baseline import compare_with_baseline, prepare_baseline
+from fullmatch.experiment.cross_validation import CrossValidation, FoldProgress
+from fullmatch.experiment.estimate import prepare_estimate, store_estimate
+from fullmatch.experiment.nan_recovery import train_with_rollback
 from fullmatch.experiment.run import Run
-from fullmatch.experiment.settings import config_of
+from fullmatch.experiment.settings import config_of, display_name
 from fullmatch.storage.run_folder import RunFolder
-from fullmatch.training.health import Finding
+from fullmatch.training.trainer import Record
 
-INTERRUPTED = 130  # the exit code of a program stopped by Ctrl-C
-
-
-def follow_baseline(folder: RunFolder, source: Source | None = None) -> None:
-    """Train the same network on the labels alone, beside the run it is compared with."""
-    run = baseline_of(folder, source)
-    warm = config_of(folder).model.start is not None
-    if run is not None:
-        print(f"\nThe same network on the labels alone{', started anew' * warm}:")
-        follow(run)
-    compare(folder)
+INTERRUPTED = 130  # exit code of a program that was stopped by Ctrl-C
 
 
-def follow(run: Run) -> None:
-    """Train while drawing a bar; an interrupt saves and says how to go on."""
+def train_with_progress(run: Run) -> None:
+    """Train to the end with a progress bar; an interrupt saves and shows how to resume."""
     for note in (*run.notes, *run.recovery):
-        say(note)
-    with interrupts(run), ProgressBar(run) as bar:
-        for record in guarded(run):
-            bar.show(record)
+        print_note(note)
+    with pausing_on_interrupt(run), TrainingProgress(run) as progress:
+        for record in train_with_rollback(run):
+            progress.show(record)
             for finding in run.watch.news({"step": record.step, **record.metrics}):
-                say(finding.sentence())
+                print_note(finding.sentence())
             if record.paused:
-                bar.stop()
-                print(f"Stopped and saved at step {record.step}. Go on with:")
+                progress.stop()
+                print(f"Stopped and saved at step {record.step}. Resume with:")
                 print(f"  {run.folder.resume_command}")
                 raise SystemExit(INTERRUPTED)
-    for finding in run.watch.untold([Finding(**found) for found in run.result["health"]]):
-        say(finding.sentence())
+    for health in run.result.health:
+        if health.kind not in run.watch.told:
+            print_note(health.sentence())
+
+
+def train_baseline_with_progress(folder: RunFolder, source: Source | None = None) -> None:
+    """Train the same network on the labels only, and compare the run with it."""
+    run = prepare_baseline(folder, source)
+    if run is not None:
+        fresh = ", from new weights" if config_of(folder).model.start is not None else ""
+        print(f"\nThe same network on the labels only{fresh}:")
+        train_with_progress(run)
+    compare_with_baseline(folder)
+
+
+def estimate_with_progress(folder: RunFolder, source: Source | None = None) -> None:
+    """Estimate a run's accuracy by cross-validation, if it has no test set to measure it on."""
+    try:
+        validation = prepare_estimate(folder, source)
+        if validation is None:
+            return
+        run_folds(folder, validation)
+    except KeyboardInterrupt:
+        print("Stopped. The model is trained, and the finished folds of the estimate are saved.")
+        print(f"Resume with:\n  {folder.resume_command}")
+        raise
+    known = {finding.kind for finding in folder.read_result().health}
+    for finding in store_estimate(folder, validation).health:
+        if finding.kind not in known:
+            print_note(finding.sentence())
+
+
+def run_folds(folder: RunFolder, validation: CrossValidation) -> None:
+    if validation.folds:
+        print_note(
+            f"estimating the accuracy by cross-validation: {len(validation.folds)} folds, each "
+            "trained with the unlabeled pictures and on the labels only, "
+            f"{validation.config.training.steps} steps"
+        )
+    console = terminal.console
+    bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+    with folder.locked(), folder.writing(), bar:
+        task = bar.add_task("cross-validation", total=1.0)
+        lines = FoldLines()
+        for progress in validation.run():
+            bar.update(task, completed=progress.done)
+            if not console.is_terminal:
+                lines.show(progress)
+
+
+class FoldLines:
+    """One line per finished fold, for outputs that cannot show a bar."""
+
+    def __init__(self) -> None:
+        self.start: tuple[float, float] | None = None  # fraction done and time at the first call
+        self.fold = 0
+
+    def show(self, progress: FoldProgress) -> None:
+        if self.start is None:  # earlier folds may have been finished by another process
+            self.start, self.fold = (progress.done, monotonic()), progress.fold
+        if progress.fold == self.fold:
+            return
+        self.fold = progress.fold
+        done, started = self.start
+        left = (monotonic() - started) / (progress.done - done) * (1 - progress.done)
+        print(f"estimate {progress.fold}/{progress.folds}  {left:.0f} s left", flush=True)
+
+
+class TrainingProgress:
+    """Steps, time left and metrics: a live bar in a terminal, about ten lines elsewhere."""
+
+    def __init__(self, run: Run) -> None:
+        console = terminal.console
+        self.name = display_name(run.config.algorithm)
+        self.total = run.config.training.steps
+        self.line_every = max(1, self.total // 10)
+        self.next_line = 0
+        self.live = console.is_terminal
+        self.accuracy = ""  # of the last evaluation
+        self.bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[metrics]}"),
+            console=console,
+            disable=not self.live,
+        )
+        step = run.state.step
+        self.task = self.bar.add_task(self.name, total=self.total, completed=step, metrics="")
+        # Step and seconds of the previous record; None if the first one includes compilation.
+        self.previous = (step, 0.0) if run.eager else None
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self.bar.stop()
+
+    def show(self, record: Record) -> None:
+        if not record.metrics:
+            return
+        metrics = self.describe_metrics(record)
+        self.bar.update(self.task, completed=record.step, metrics=metrics)
+        if not self.live and (record.step >= self.next_line or record.step == self.total):
+            steps = f"{self.name} {record.step}/{self.total}"
+            parts = (steps, self.describe_time_left(record), metrics)
+            print("  ".join(filter(None, parts)), flush=True)
+            self.next_line = record.step + self.line_every
+        self.previous = (record.step, record.seconds)
+
+    def describe_time_left(self, record: Record) -> str:
+        """From the speed since the previous record; empty if there is none."""
+        if self.previous is None:
+            return ""
+        steps, seconds = record.step - self.previous[0], record.seconds - self.previous[1]
+        return f"{seconds / max(1, steps) * (self.total - record.step):.0f} s left"
+
+    def describe_metrics(self, record: Record) -> str:
+        """Loss, fraction of the unlabeled images in use, k, and test accuracy."""
+        parts = [f"loss {record.metrics['loss']:.3f}"]
+        if "selected" in record.metrics:
+            parts.append(f"used {100 * record.metrics['selected']:.0f} %")
+        if "k" in record.metrics:
+            parts.append(f"k {record.metrics['k']:.1f}")
+        if record.evaluation:
+            self.accuracy = f"test {percent(record.evaluation['teacher'].top1)}"
+        return "  ".join(filter(None, (*parts, self.accuracy)))
 
 
 @contextmanager
-def interrupts(run: Run) -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM) lets the step finish and saves; the second stops at once."""
+def pausing_on_interrupt(run: Run) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM finishes the step and saves; the second stops at once."""
 
-    def ask(number: int, frame: Any) -> None:
+    def handle(number: int, frame: Any) -> None:
         if run.trainer.stop:
             raise KeyboardInterrupt
         run.trainer.stop = True
 
-    before = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
+    previous = {s: signal.signal(s, handle) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)

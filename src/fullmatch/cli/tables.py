@@ -1,16 +1,19 @@
-"""A table of the paper, from a plan to files: what `fullmatch reproduce table1` to `table4` do."""
+"""A table of the paper, from the plan to the files: `fullmatch reproduce table1` to `table4`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from fullmatch.cli.parameters import Whole
+from fullmatch.cli.parameters import Integer
 
 if TYPE_CHECKING:
+    from fullmatch.reproduce.grid import PaperTable
     from fullmatch.reproduce.ledger import Ledger
-    from fullmatch.reproduce.plan import Planned
+    from fullmatch.reproduce.lines import TableLine
+    from fullmatch.reproduce.plan import PlannedRun
 
 LEDGER = Path("docs/results/runs")
 
@@ -18,26 +21,26 @@ LEDGER = Path("docs/results/runs")
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """What to run and where to keep it.
+    """What to run and where to store it.
 
     Parameters
     ----------
     cells
-        Data sets and labels, such as cifar10-40,digits-40. [default: the paper's]
+        Data sets and numbers of labels, such as cifar10-40,digits-40. [default: the paper's]
     algorithms
         Rows of the table, such as fixmatch,fullmatch. [default: all]
     folds
-        Draws of the labels, such as 0-2 or 0,2.
+        Seeds of the labels and the training, such as 0-2 or 0,2.
     budget
-        Steps of every run: the paper's 1,048,576, or a sixteenth. [default: paper]
+        Steps per run: the paper's 1,048,576, or one sixteenth. [default: paper]
     steps
-        Steps of every run, whatever the budget.
+        Steps per run, instead of a budget.
     plan
-        Show the runs, their estimated hours and disk, and start nothing.
+        Show the runs with their estimated hours and disk space, and start nothing.
     runs
-        Folder that holds the run folders.
+        Folder of the run folders.
     ledger
-        Folder of results, one file a run; what is finished there is not run again.
+        Folder of results, one file per run; runs that are finished there are not repeated.
     out
         Folder that the table is written to, as Markdown, CSV and LaTeX.
     """
@@ -46,25 +49,25 @@ class TableOptions:
     algorithms: str | None = None
     folds: str = "0-2"
     budget: Literal["paper", "fast"] | None = None
-    steps: Whole = None
+    steps: Integer = None
     plan: Annotated[bool, Parameter(negative=())] = False
     runs: Path = Path("runs/reproduce")
     ledger: Path = LEDGER
     out: Path = Path("runs/reproduce")
 
 
-def make(number: int, options: TableOptions) -> None:
+def make_table(number: int, options: TableOptions) -> None:
     """Plan, run what is missing, and write the table."""
-    from fullmatch.cli.terminal import Listing, say
     from fullmatch.errors import UserError, many
-    from fullmatch.reproduce import grid, plan, provenance, tables
+    from fullmatch.reproduce import grid, plan, provenance
     from fullmatch.reproduce.ledger import Ledger
-    from fullmatch.reproduce.lines import lines
+    from fullmatch.reproduce.lines import build_lines
 
     table, ledger = grid.TABLES[number], Ledger(options.ledger)
-    rows, cells = grid.rows(table, options.algorithms), grid.cells(table, options.cells)
-    folds = grid.folds(options.folds)
-    planned = plan.plan(
+    rows = grid.select_rows(table, options.algorithms)
+    cells = grid.select_cells(table, options.cells)
+    folds = grid.parse_folds(options.folds)
+    planned = plan.plan_runs(
         rows,
         cells,
         folds,
@@ -74,83 +77,100 @@ def make(number: int, options: TableOptions) -> None:
         steps=options.steps,
     )
     if options.plan:
-        show(planned, ledger)
+        show_plan(planned, ledger)
         return
-    from fullmatch.cli.progress import follow
-
-    left = sum(item.status != "finished" for item in planned)
-    refuse_unwritable("out", options.out)
-    if left:
-        refuse_unwritable("runs", options.runs)
-        refuse_unwritable("ledger", options.ledger)
-    say(f"{many(planned, 'run')}, {len(planned) - left} of them finished")
-    left_out = 0
-    try:
-        for item, outcome in plan.carry_out(planned, ledger, follow):
-            say(f"{item.name}: {outcome}")
-            left_out += outcome.startswith(plan.LEFT_OUT)
-    except SystemExit:  # the run has said how it alone goes on
-        say("or give the same command again: it resumes this run, records it and does the others")
-        raise
-    asked = [entry for entry in ledger.entries() if entry["config"]["seed"] in folds]
-    found = lines(table, rows, cells, asked, code=provenance.CODE)
-    listing = Listing(*tables.HEADINGS)
-    for line in found:
-        listing.add(*tables.cells_of(line))
-    listing.show()
-    for note in tables.notes(found):
-        say(note)
-    for path in tables.write(options.out, table, found):
-        say(f"written: {path}")
-    if left_out == len(planned):
+    skipped = run_missing(planned, ledger, options)
+    entries = [entry for entry in ledger.entries() if entry.fold in folds]
+    lines = build_lines(table, rows, cells, entries, code=provenance.CODE)
+    show_table(table, lines, options.out)
+    if skipped == len(planned):
         raise UserError(
-            f"nothing was run: {many(left_out, 'run')} left out for the reasons above; "
-            "mend them, and give the same command again"
+            f"nothing was run: {many(skipped, 'run')} skipped for the reasons above; "
+            "fix them and run the same command again"
         )
-    if left_out:
-        say(f"{many(left_out, 'run')} left out, for the reasons above")
 
 
-def refuse_unwritable(flag: str, folder: Path) -> None:
-    """Before anything is trained: what cannot be kept need not be made."""
+def run_missing(planned: "Sequence[PlannedRun]", ledger: "Ledger", options: TableOptions) -> int:
+    """Train and record every run that is not finished; returns how many were skipped."""
+    from fullmatch.cli.progress import train_with_progress
+    from fullmatch.cli.terminal import print_note
+    from fullmatch.errors import many
+    from fullmatch.reproduce.plan import RunStatus, execute_runs
+
+    unfinished = sum(item.status is not RunStatus.FINISHED for item in planned)
+    check_writable("out", options.out)
+    if unfinished:
+        check_writable("runs", options.runs)
+        check_writable("ledger", options.ledger)
+    print_note(f"{many(planned, 'run')}, {len(planned) - unfinished} of them finished")
+    skipped = 0
+    try:
+        for outcome in execute_runs(planned, ledger, train_with_progress):
+            print_note(f"{outcome.run.name}: {outcome.message}")
+            skipped += outcome.skipped
+    except SystemExit:  # after a message on how to resume this run
+        print_note("or run the same command again: it resumes this run and does the others")
+        raise
+    if 0 < skipped < len(planned):
+        print_note(f"{many(skipped, 'run')} skipped, for the reasons above")
+    return skipped
+
+
+def show_table(table: "PaperTable", lines: "Sequence[TableLine]", out: Path) -> None:
+    """Print the table with its notes and write it to files."""
+    from fullmatch.cli.terminal import TextTable, print_note
+    from fullmatch.reproduce import tables
+
+    listing = TextTable(*tables.HEADINGS)
+    for line in lines:
+        listing.add(*tables.format_line(line))
+    listing.show()
+    for note in tables.make_notes(lines):
+        print_note(note)
+    for path in tables.write_table(out, table, lines):
+        print_note(f"written: {path}")
+
+
+def check_writable(flag: str, folder: Path) -> None:
+    """Fail before training rather than after it."""
     from os import W_OK, access
 
     from fullmatch.errors import UserError
 
-    there = folder.absolute()
-    while not there.exists():
-        there = there.parent
-    if not there.is_dir() or not access(there, W_OK):
-        why = "cannot be written to" if there.is_dir() else "is a file"
-        raise UserError(f"--{flag} {folder}: {there} {why}; name another folder")
+    nearest = folder.absolute()
+    while not nearest.exists():
+        nearest = nearest.parent
+    if not nearest.is_dir() or not access(nearest, W_OK):
+        problem = "is not writable" if nearest.is_dir() else "is a file"
+        raise UserError(f"--{flag} {folder}: {nearest} {problem}; choose another folder")
 
 
-def show(planned: "list[Planned]", ledger: "Ledger") -> None:
-    """The runs with what each will take, and the sum of it."""
-    from fullmatch.cli.terminal import Listing, say
+def show_plan(planned: "Sequence[PlannedRun]", ledger: "Ledger") -> None:
+    """Print the runs with the cost of each, and the total."""
+    from fullmatch.cli.terminal import TextTable, print_note
     from fullmatch.errors import many
-    from fullmatch.reproduce.plan import WORDS, estimate, obstacle
+    from fullmatch.reproduce.plan import RunCost, RunStatus, estimate_cost, find_obstacle
 
-    listing = Listing("run", "steps", "state", "hours", "GB", "steps/s")
+    listing = TextTable("run", "steps", "state", "hours", "GB", "steps/s")
     entries = ledger.entries()
-    hours = gigabytes = 0.0
-    lacking: list[float] = []  # hours of runs that need something first
+    ready: list[RunCost] = []
+    blocked: list[RunCost] = []  # by something that is missing
     for item in planned:
         steps = f"{item.config.training.steps:,}"
-        if item.status == "finished":
-            listing.add(item.name, steps, WORDS[item.status], "-", "-", "-")
+        if item.status is RunStatus.FINISHED:
+            listing.add(item.name, steps, item.status.value, "-", "-", "-")
             continue
-        guess, why = estimate(item, entries), obstacle(item)
-        if why:
-            lacking.append(guess.hours)
-        else:
-            hours, gigabytes = hours + guess.hours, gigabytes + guess.gigabytes
-        speed = f"{guess.speed:.1f} {guess.source}"
-        cost = (f"{guess.hours:.2f}", f"{guess.gigabytes:.3f}", speed)
-        listing.add(item.name, steps, why or WORDS[item.status], *cost)
+        cost, obstacle = estimate_cost(item, entries), find_obstacle(item)
+        (blocked if obstacle else ready).append(cost)
+        speed = f"{cost.speed:.1f} {cost.source}"
+        numbers = (f"{cost.hours:.2f}", f"{cost.gigabytes:.3f}", speed)
+        listing.add(item.name, steps, obstacle or item.status.value, *numbers)
     listing.show()
-    left = f"what is left takes about {hours:.1f} hours and {gigabytes:.2f} GB"
-    if lacking:
-        more = f"{sum(lacking):.1f} hours more"
-        left += f"; {many(lacking, 'run')}, {more}, would be left out for what they need"
-    say(f"{many(planned, 'run')}; {left}")
+    hours, gigabytes = sum(cost.hours for cost in ready), sum(cost.gigabytes for cost in ready)
+    total = f"the remaining ones take about {hours:.1f} hours and {gigabytes:.2f} GB"
+    if blocked:
+        more = sum(cost.hours for cost in blocked)
+        total += (
+            f"; {many(blocked, 'run')} ({more:.1f} more hours) would be skipped for what they need"
+        )
+    print_note(f"{many(planned, 'run')}; {total}")

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from fullmatch.cli.parameters import Settings, Whole
+from fullmatch.cli.parameters import Integer, Settings
+
+KERNELS = 30  # of the slowest, that are listed
 
 
 def bench(
@@ -10,76 +12,93 @@ def bench(
     *,
     algorithm: str = "fullmatch",
     model: str | None = None,
-    batch: Whole = None,
-    steps: Whole = 100,
+    batch: Integer = None,
+    steps: Integer = 100,
     profile: bool = False,
     json: bool = False,
     set_: Settings = None,
 ) -> None:
-    """Time training steps, on noise in the shape of a data set or on your pictures.
+    """Time training steps, on random images shaped like a data set or on your pictures.
 
     Parameters
     ----------
     data
-        A benchmark whose shape to use (its files are not needed), or a folder of pictures.
+        A benchmark whose image shape to use (its files are not needed), or a folder of pictures.
     algorithm
         See: fullmatch list algorithms.
     model
         See: fullmatch list models. [default: that of the data set]
     batch
-        Labeled images a step. [default: that of the data set]
+        Labeled images per step. [default: that of the data set]
     steps
         Steps of each of three timings.
     profile
-        Also say which kernels the time goes to.
+        Also list the kernels that take the most time.
     json
         Print everything as JSON.
     set_
-        Any setting, as a.b=value; may be repeated.
+        Any setting, as a.b=value; can be repeated.
     """
     from json import dumps
 
     from fullmatch.errors import UserError
-    from fullmatch.experiment.bench import bench as measured
+    from fullmatch.experiment.bench import bench as measure
     from fullmatch.experiment.settings import resolve
 
     if steps is None or steps < 1:
         raise UserError(f"--steps is {steps}, expected 1 or more")
-
-    chosen = {"model.name": model, "training.batch": batch}
-    flags = [f"{name}={value}" for name, value in chosen.items() if value is not None]
-    config = resolve(data=data, algorithm=algorithm, assignments=[*flags, *(set_ or ())])
-    found = measured(config, steps=steps, profile=profile)
+    flags = {"model.name": model, "training.batch": batch}
+    assignments = [f"{name}={value}" for name, value in flags.items() if value is not None]
+    settings = resolve(data=data, algorithm=algorithm, assignments=[*assignments, *(set_ or ())])
+    measurements = measure(settings, steps=steps, profile=profile)
     if json:
-        print(dumps(found, indent=1))
+        print(dumps(measurements, indent=1))
     else:
-        show(found)
+        show(measurements)
 
 
 def show(found: dict[str, Any]) -> None:
-    """Steps a second, where their time goes, and how near that is to what the machine can do."""
-    from fullmatch.cli.terminal import Listing, percent
+    """Steps per second, where the time goes, and how that compares with the machine's peak."""
+    from fullmatch.cli.terminal import TextTable
 
     print(f"{found['algorithm']} on {found['data']}, {found['model']}; {found['how']}")
-    listing = Listing("measure", "value")
+    table = TextTable("measure", "value")
     images = f"{found['labeled_images']} labeled, {found['unlabeled_images']} unlabeled"
-    listing.add("images a step", images)
-    listing.add("steps a second", f"{found['steps_per_second']:.1f}")
-    for stage, spent in found["milliseconds"].items():
-        listing.add("a step, ms" if stage == "step" else f"  {stage}, ms", f"{spent:.2f}")
-    listing.add("waited for pictures, ms", f"{found['milliseconds_waited_for_pictures']:.2f}")
-    listing.add("seconds to the first step", f"{found['seconds_to_first_step']:.1f}")
+    table.add("images per step", images)
+    table.add("steps per second", f"{found['steps_per_second']:.1f}")
+    for stage, milliseconds in found["milliseconds"].items():
+        name = "one step, ms" if stage == "step" else f"  {stage}, ms"
+        table.add(name, f"{milliseconds:.2f}")
+    table.add("waiting for pictures, ms", f"{found['milliseconds_waited_for_pictures']:.2f}")
+    table.add("seconds to the first step", f"{found['seconds_to_first_step']:.1f}")
+    for name, value in machine_rows(found):
+        table.add(name, value)
+    table.show()
+    show_kernels(found.get("kernels", []))
+
+
+def machine_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """What was measured on a GPU only, or with --profile only."""
+    from fullmatch.evaluation.wording import percent
+
+    rows = []
     if "share_of_matrix_peak" in found:
-        share, peak = found["share_of_matrix_peak"], found["matrix_peak_tflops"]
-        listing.add("share of the matrix peak", f"{percent(share)} of {peak:.0f} TFLOP/s")
-        share, peak = found["share_of_memory_peak"], found["memory_peak_tb_per_s"]
-        listing.add("share of the memory peak", f"{percent(share)} of {peak:.1f} TB/s")
-        listing.add("peak memory", f"{found['peak_memory_gib']:.1f} GiB")
+        share, peak = percent(found["share_of_matrix_peak"]), found["matrix_peak_tflops"]
+        rows.append(("share of the matrix peak", f"{share} of {peak:.0f} TFLOP/s"))
+        share, peak = percent(found["share_of_memory_peak"]), found["memory_peak_tb_per_s"]
+        rows.append(("share of the memory peak", f"{share} of {peak:.1f} TB/s"))
+        rows.append(("peak memory", f"{found['peak_memory_gib']:.1f} GiB"))
     if "copies_from_host" in found:
-        listing.add("copies from the host a step", f"{found['copies_from_host']:g}")
-    listing.show()
-    if "kernels" in found:
-        kernels = Listing("ms a step", "calls", "kernel")
-        for row in found["kernels"][:30]:
-            kernels.add(f"{row['milliseconds']:.3f}", f"{row['calls']:.0f}", row["kernel"][:90])
-        kernels.show()
+        rows.append(("copies from the host per step", f"{found['copies_from_host']:g}"))
+    return rows
+
+
+def show_kernels(kernels: list[dict[str, Any]]) -> None:
+    from fullmatch.cli.terminal import TextTable
+
+    if not kernels:
+        return
+    table = TextTable("ms per step", "calls", "kernel")
+    for row in kernels[:KERNELS]:
+        table.add(f"{row['milliseconds']:.3f}", f"{row['calls']:.0f}", row["kernel"][:90])
+    table.show()

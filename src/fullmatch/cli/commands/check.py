@@ -1,62 +1,75 @@
-"""`fullmatch check`: what is wrong with the pictures, before any time is spent on training."""
+"""`fullmatch check`: find problems in the pictures before time is spent on training."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fullmatch.data.quality.check import DataCheck
 
 
 def check(data: str, *, minutes: float | None = None, out: Path | None = None) -> None:
-    """Look at pictures before training: read all once, change nothing, say what will happen.
+    """Check pictures before training: read each one once, change nothing, report problems.
 
-    Exits with 0 when training would start, warnings or not, and with 2 when it would refuse.
+    Exits with 0 if training would start, with or without warnings, and with 2 if it would not.
 
     Parameters
     ----------
     data
         A folder with labeled/CLASS/* and unlabeled/*, a CSV with path,label, or an NPZ.
     minutes
-        How long training may take; the plan is made for it. [default: 10]
+        How long training may take, used for the plan. [default: 10]
     out
-        Where to write all findings. [default: check.json in the current folder, unless that lies
-        among the pictures]
+        Where to write all findings. [default: check.json in the current folder, unless that is
+        inside the folder of pictures]
     """
     import json
     import shlex
 
-    from rich.progress import Progress
-
     from fullmatch import data as sources
-    from fullmatch.cli.check_text import planned, sentences, writable
-    from fullmatch.cli.terminal import console, say
-    from fullmatch.data.quality.check import examine, examine_source
+    from fullmatch.cli.check_text import format_check, plan_training, resolve_output
+    from fullmatch.cli.terminal import console, print_note
     from fullmatch.errors import UserError
-    from fullmatch.storage.atomic import write
+    from fullmatch.storage.atomic import write_text
 
     if data in sources.DATASETS:
         raise UserError(
-            f"check looks at your own pictures, and {data} is a benchmark: fullmatch train {data}"
+            f"check is for your own pictures, and {data} is a benchmark; "
+            f"train on it with: fullmatch train {data}"
         )
-    place = Path(data).expanduser()
-    files = place.is_dir() or place.suffix.lower() == ".csv"
-    if files and not place.exists():
-        raise UserError(f"no such folder or file: {place}; check the path")
-    target = writable(out, place)
-    if target is not None and not target.parent.is_dir():
-        raise UserError(f"cannot write {target}: there is no folder {target.parent}")
+    path = Path(data).expanduser()
+    if path.suffix.lower() == ".csv" and not path.exists():
+        raise UserError(f"no such file: {path}; check the path")
+    output = resolve_output(out, path)
+    result = _run_check(data)
+    plan = plan_training(result, data, minutes) if result.can_train else None
+    arguments = [data] if minutes is None else [data, "--minutes", f"{minutes:g}"]
+    for line in format_check(result, shlex.join(arguments), plan):
+        console.print(line, markup=False, soft_wrap=True)
+    if output is None:
+        print_note("Findings were not written: this folder holds the pictures; use --out FILE.")
+    else:
+        content = result.to_json() | {"minutes": round(plan.seconds / 60, 1) if plan else None}
+        write_text(output, json.dumps(content, indent=1) + "\n")
+        print_note(f"All findings, file by file: {output}")
+    if not result.can_train:
+        raise SystemExit(2)
+
+
+def _run_check(data: str) -> "DataCheck":
+    """Check with a progress bar in a terminal."""
+    from rich.progress import Progress
+
+    from fullmatch import data as sources
+    from fullmatch.cli.terminal import console
+    from fullmatch.data.quality.check import check_pictures, check_source
+
+    path = Path(data).expanduser()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("reading", total=None)
 
-        def told(total: int) -> None:
+        def report_progress(total: int) -> None:
             bar.update(task, total=total, advance=1)
 
-        found = examine(place, told) if files else examine_source(sources.load(data), told)
-    plan = planned(found, data, minutes) if found.works else None
-    words = [data] if minutes is None else [data, "--minutes", f"{minutes:g}"]
-    for line in sentences(found, shlex.join(words), plan):
-        console.print(line, markup=False, soft_wrap=True)
-    if target is None:
-        say("Findings not written, since this folder holds the pictures: name a file with --out.")
-    else:
-        facts = found.as_dict() | {"minutes": round(plan.seconds / 60, 1) if plan else None}
-        write(target, json.dumps(facts, indent=1) + "\n")
-        say(f"All findings, file by file: {target}")
-    if not found.works:
-        raise SystemExit(2)
+        if path.is_dir() or path.suffix.lower() == ".csv":
+            return check_pictures(path, report_progress)
+        return check_source(sources.load(data), report_progress)

@@ -13,8 +13,8 @@ def evaluate(run: Path, data: str | None = None) -> None:
     data
         Another data set with the same classes; its test images are used.
     """
-    from fullmatch.cli.terminal import show_scores
-    from fullmatch.inference.evaluate import evaluated
+    from fullmatch.cli.terminal import show_evaluation
+    from fullmatch.inference.evaluate import evaluate_run
     from fullmatch.storage.run_folder import RunFolder
 
-    show_scores(evaluated(RunFolder.existing(run), data))
+    show_evaluation(evaluate_run(RunFolder.existing(run), data))

@@ -5,42 +5,42 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from fullmatch.cli.tables import LEDGER, TableOptions, make
+from fullmatch.cli.tables import LEDGER, TableOptions, make_table
 
 PAGE = Path("docs/results.md")
 
 app = App(
     name="reproduce",
     result_action="return_value",
-    help="The paper's tables and figures as runs, with the paper's numbers beside them.",
+    help="Reproduce the paper's tables and figures, and record results.",
 )
 
 
-USUAL = TableOptions()
+DEFAULTS = TableOptions()
 
 
 @app.command
-def table1(options: TableOptions = USUAL) -> None:
-    """Every method on CIFAR-10, CIFAR-100, SVHN and STL-10; or on other data, such as digits-40."""
-    make(1, options)
+def table1(options: TableOptions = DEFAULTS) -> None:
+    """Every method on CIFAR-10, CIFAR-100, SVHN and STL-10, or on other data such as digits-40."""
+    make_table(1, options)
 
 
 @app.command
-def table2(options: TableOptions = USUAL) -> None:
-    """Top-1 and top-5 accuracy on ImageNet with 100 labels a class."""
-    make(2, options)
+def table2(options: TableOptions = DEFAULTS) -> None:
+    """Top-1 and top-5 accuracy on ImageNet with 100 labels per class."""
+    make_table(2, options)
 
 
 @app.command
-def table3(options: TableOptions = USUAL) -> None:
-    """The two losses apart and together; CIFAR-100 with 400 labels, or any other cell."""
-    make(3, options)
+def table3(options: TableOptions = DEFAULTS) -> None:
+    """The two losses separately and together, on CIFAR-100 with 400 labels or any other cell."""
+    make_table(3, options)
 
 
 @app.command
-def table4(options: TableOptions = USUAL) -> None:
-    """The weights of the two losses; CIFAR-100 with 10,000 labels, or any other cell."""
-    make(4, options)
+def table4(options: TableOptions = DEFAULTS) -> None:
+    """The weights of the two losses, on CIFAR-100 with 10,000 labels or any other cell."""
+    make_table(4, options)
 
 
 @app.command
@@ -60,19 +60,19 @@ def figure(
         pseudo-labels (or 1a), negatives (1b), ambiguous (2), entropy (4), tsne, overview, top-k,
         time, or accuracy.
     runs
-        Run folders; for curves and times, files of the ledger will do.
+        Run folders; for curves and times, files of the ledger are enough.
     out
         Folder that the figure is written to.
     stem
-        Name of the files, without their ending. [default: the figure's name]
+        Name of the files, without the suffix. [default: the figure's name]
     root
-        Where the data lies, for figures with pictures. [default: where the run had it]
+        Folder of the data, for figures that need it. [default: where the run had it]
     """
-    from fullmatch.cli.terminal import say
-    from fullmatch.reproduce.figures import drawn
+    from fullmatch.cli.terminal import print_note
+    from fullmatch.reproduce.figures import draw_figure
 
-    for path in drawn(name, runs, out, root=root, stem=stem):
-        say(f"written: {path}")
+    for path in draw_figure(name, runs, out, root=root, stem=stem):
+        print_note(f"written: {path}")
 
 
 @app.command
@@ -84,7 +84,7 @@ def record(
     note: Annotated[list[str] | None, Parameter(negative=())] = None,
     ledger: Path = LEDGER,
 ) -> None:
-    """Put finished runs into the ledger.
+    """Add finished runs to the ledger.
 
     Parameters
     ----------
@@ -93,37 +93,39 @@ def record(
     commit
         The commit of the code that made them. [default: unknown]
     dirty
-        That code had changes which were not committed.
+        That code had changes that were not committed.
     note
-        A sentence to keep with the result; may be repeated.
+        A sentence to store with the result; may be repeated.
     ledger
         Folder of the ledger.
     """
-    from fullmatch.cli.terminal import say
+    from fullmatch.cli.terminal import print_note
     from fullmatch.errors import UserError
-    from fullmatch.reproduce import ledger as ledgers
+    from fullmatch.reproduce.ledger import Ledger
+    from fullmatch.reproduce.provenance import UNKNOWN_CODE, committed_code
+    from fullmatch.reproduce.recording import make_entry
 
     if dirty and commit is None:
-        raise UserError("--dirty says that a commit had changes; name it with --commit")
+        raise UserError("--dirty needs the commit that was changed; add --commit")
     for run in runs:
-        entry = ledgers.record(run, commit=commit, dirty=dirty, notes=note or ())
-        say(f"recorded: {ledgers.Ledger(ledger).add(entry)}")
+        code = UNKNOWN_CODE if commit is None else committed_code(commit, dirty=dirty)
+        print_note(f"recorded: {Ledger(ledger).add(make_entry(run, code, note or ()))}")
 
 
 @app.command
 def page(*, ledger: Path = LEDGER, page: Path = PAGE) -> None:
-    """Write the tables of all recorded results into a page, between its two marks.
+    """Write the tables of all recorded results into a page, between its two markers.
 
     Parameters
     ----------
     ledger
         Folder of the ledger.
     page
-        A Markdown file; what stands outside the marks is left as it is.
+        A Markdown file; text outside the markers stays as it is.
     """
-    from fullmatch.cli.terminal import say
+    from fullmatch.cli.terminal import print_note
     from fullmatch.reproduce.ledger import Ledger
-    from fullmatch.reproduce.results_page import update
+    from fullmatch.reproduce.results_page import update_page
 
-    update(page, Ledger(ledger))
-    say(f"written: {page}")
+    update_page(page, Ledger(ledger))
+    print_note(f"written: {page}")

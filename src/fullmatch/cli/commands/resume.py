@@ -1,41 +1,55 @@
-"""`fullmatch resume`: go on where a run was stopped."""
+"""`fullmatch resume`: continue a run that was stopped."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fullmatch.data import Source
+    from fullmatch.storage.run_folder import RunFolder
 
 
 def resume(run: Path) -> None:
-    """Continue a run that was stopped or killed; the end is the same, bit for bit on a CPU."""
-    from fullmatch.cli.commands.report import report_beside
-    from fullmatch.cli.progress import follow, follow_baseline
-    from fullmatch.cli.terminal import show_result
-    from fullmatch.data import DATASETS
-    from fullmatch.experiment.baseline import FOLDER
-    from fullmatch.experiment.estimate import honest, pending
-    from fullmatch.experiment.run import resume as resumed
+    """Continue a run that was stopped or killed; on a CPU the result is the same, bit for bit.
+
+    Parameters
+    ----------
+    run
+        A run folder.
+    """
+    from fullmatch.cli.finish import finish_run
     from fullmatch.experiment.settings import config_of
-    from fullmatch.inference.trained_run import refuse_gone
+    from fullmatch.inference.trained_run import require_data
     from fullmatch.storage.run_folder import RunFolder
 
     folder = RunFolder.existing(run)
-    config = config_of(folder)
-    baseline = config.baseline
-    finished = folder.result.exists()
-    unmeasured = finished and pending(folder.read_result())
-    alone = not baseline or RunFolder(folder.path / FOLDER).result.exists()
-    if not finished or unmeasured or not alone:
-        refuse_gone(config.data.name, run)
-    source = None
-    if not finished:
-        begun = resumed(folder)
-        source = begun.source
-        follow(begun)
-    elif unmeasured:
-        print(f"The model of {run} is finished; how good it is, is still to be found out.")
-    elif alone:
-        print(f"{run} is finished already.")
-    if baseline:
-        follow_baseline(folder, source)
-    honest(folder, source)
-    show_result(folder)
-    if config.data.name not in DATASETS:
-        report_beside(folder.path)
+    if has_work_left(folder):
+        require_data(config_of(folder).data.name, run)
+    finish_run(folder, continue_training(folder))
+
+
+def has_work_left(folder: "RunFolder") -> bool:
+    """Whether anything is left to train: the model, its baseline, or its estimate."""
+    return not folder.finished or lacks_baseline(folder) or folder.read_result().lacks_estimate
+
+
+def lacks_baseline(folder: "RunFolder") -> bool:
+    from fullmatch.experiment.settings import config_of
+    from fullmatch.storage.run_folder import RunFolder
+
+    return config_of(folder).baseline and not RunFolder(folder.baseline).finished
+
+
+def continue_training(folder: "RunFolder") -> "Source | None":
+    """Train the model to the end, if it is not; return the pictures if they were loaded."""
+    from fullmatch.cli.progress import train_with_progress
+    from fullmatch.experiment.run import resume as resume_run
+
+    if not folder.finished:
+        run = resume_run(folder)
+        train_with_progress(run)
+        return run.source
+    if folder.read_result().lacks_estimate:
+        print(f"The model of {folder.path} is trained; its accuracy is not estimated yet.")
+    elif not lacks_baseline(folder):
+        print(f"{folder.path} is finished already.")
+    return None

@@ -1,48 +1,49 @@
-"""`fullmatch rounds`: UPS as published, round after round."""
+"""`fullmatch rounds`: UPS as published, in rounds."""
 
 from pathlib import Path
 
-from fullmatch.cli.parameters import Count, Settings, Whole
+from fullmatch.cli.parameters import Count, Integer, Settings
 
 
 def rounds(
     data: str = "digits",
     *,
     rounds: Count = 3,
-    labels: Whole = None,
-    steps: Whole = None,
-    seed: Whole = None,
+    labels: Integer = None,
+    steps: Integer = None,
+    seed: Integer = None,
     set_: Settings = None,
     out: Path | None = None,
 ) -> None:
-    """Train UPS in rounds, each a new network taught by the one before.
+    """Train UPS in rounds: each trains a new network on labels chosen by the one before.
 
-    Called again with the same --out, it keeps finished rounds and goes on with a broken one.
+    Run it again with the same --out to continue: finished rounds are kept.
 
     Parameters
     ----------
     data
         A data set by name, or your pictures.
     rounds
-        How many rounds; the paper has 20. It decides what every round hands on, so another
-        number needs another folder.
+        How many rounds; the paper uses 20. Another number needs another folder, since it
+        decides which labels each round passes on.
     labels
         How many labels of a benchmark to use.
     steps
         Training steps of each round.
     seed
-        Of the labels drawn, the network's start, and every random number. [default: 0]
+        Seed of all random numbers: the choice of labels, the initial weights, training.
+        [default: 0]
     set_
-        Any setting, as a.b=value; may be repeated.
+        Any setting, as a.b=value; can be repeated.
     out
         Folder of the rounds. [default: runs/DATA-ups-rounds]
     """
-    from fullmatch.cli.progress import follow
-    from fullmatch.cli.terminal import say, show_rounds
-    from fullmatch.experiment import settings
+    from fullmatch.cli.progress import train_with_progress
+    from fullmatch.cli.terminal import print_note, show_rounds
+    from fullmatch.experiment.settings import resolve
     from fullmatch.experiment.ups_rounds import rounds as run_rounds
 
-    chosen = settings.resolve(
+    settings = resolve(
         data=data,
         algorithm="ups_offline",
         labels=labels,
@@ -50,9 +51,9 @@ def rounds(
         seed=seed,
         assignments=set_ or (),
     )
-    parent = out or Path("runs") / f"{Path(chosen.data.name).resolve().stem}-ups-rounds"
+    parent = out or Path("runs") / f"{Path(settings.data.name).resolve().stem}-ups-rounds"
     try:
-        show_rounds(list(run_rounds(chosen, parent, rounds, follow)))
-    except SystemExit:  # the run has said how it alone goes on
-        say("or give the same command again: it goes on with this round and does the others")
+        show_rounds(list(run_rounds(settings, parent, rounds, train_with_progress)))
+    except SystemExit:  # after the hint how to resume this round by itself
+        print_note("or run the same command again: it resumes this round and does the others")
         raise

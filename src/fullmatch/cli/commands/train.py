@@ -1,11 +1,17 @@
 """`fullmatch train`: from data to a run folder."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from fullmatch.cli.parameters import Settings, Whole
+from fullmatch.cli.parameters import Integer, Settings
+from fullmatch.errors import UserError
+
+if TYPE_CHECKING:
+    from fullmatch.config import ExperimentConfig
+    from fullmatch.experiment.planning import Plan
+    from fullmatch.storage.run_folder import RunFolder
 
 
 def train(
@@ -14,9 +20,9 @@ def train(
     algorithm: str | None = None,
     model: str | None = None,
     weights: Path | None = None,
-    labels: Whole = None,
-    steps: Whole = None,
-    seed: Whole = None,
+    labels: Integer = None,
+    steps: Integer = None,
+    seed: Integer = None,
     set_: Settings = None,
     config: Path | None = None,
     out: Path | None = None,
@@ -34,60 +40,41 @@ def train(
     algorithm
         See: fullmatch list algorithms. [default: fullmatch]
     model
-        See: fullmatch list models. [default: what suits the data and this machine]
+        See: fullmatch list models. [default: chosen for the data and this machine]
     weights
-        A file to start from, safetensors or a PyTorch state dict, for the network of --model.
+        A file of weights to start from, safetensors or a PyTorch state dict, that fits --model.
     labels
-        How many labels of a benchmark to use; the rest are hidden.
+        How many labels of a benchmark to use; the others are hidden.
     steps
-        Training steps.
+        Number of training steps.
     seed
-        Of the labels drawn, the network's start, and every random number. [default: 0]
+        Seed of all random numbers: the choice of labels, the initial weights, training.
+        [default: 0]
     set_
-        Any setting, as a.b=value, such as training.batch=32; may be repeated.
+        Any setting, as a.b=value, such as training.batch=32; can be repeated.
     config
         A TOML file of settings, such as the config.toml of another run.
     out
         Folder of this run; it must not exist. [default: the next free one under runs/]
     baseline
-        Also train the same network on the labels alone, and compare.
+        Also train the same network on the labels only, and compare.
     from_
         A finished run whose weights to start from, such as one with fewer labels.
     minutes
-        How long your own pictures may take, all told. [default: 10]
+        Time limit for your own pictures, for training and measuring together. [default: 10]
     """
-    from fullmatch.cli.commands.report import report_beside
-    from fullmatch.cli.progress import follow, follow_baseline
-    from fullmatch.cli.terminal import say, show_result
-    from fullmatch.data import DATASETS
-    from fullmatch.errors import UserError
-    from fullmatch.experiment import settings
-    from fullmatch.experiment.estimate import honest
-    from fullmatch.experiment.planning import glimpse, plan
+    from fullmatch.cli.finish import finish_run
+    from fullmatch.cli.progress import train_with_progress
+    from fullmatch.cli.terminal import print_note
     from fullmatch.experiment.run import start
-    from fullmatch.storage.run_folder import RunFolder
+    from fullmatch.experiment.settings import resolve
 
-    if minutes is not None and (data is None or data in DATASETS or config is not None):
-        raise UserError("--minutes plans a run on your own pictures; use --steps here")
-    if minutes is not None and steps is not None:
-        raise UserError("--minutes and --steps both say how long to train; give one of them")
-    preset, notes = None, tuple[str, ...]()
-    own = Path(data).expanduser() if data is not None and data not in DATASETS else None
-    if own is not None and config is None and own.exists():
-        network = model
-        if from_ is not None and model is None and weights is None:
-            network = settings.config_of(RunFolder.existing(from_)).model.name
-        found = plan(
-            glimpse(own),
-            str(data),
-            algorithm=algorithm or "fullmatch",
-            minutes=minutes,
-            steps=steps,
-            model=network,
-            weights=weights,
-        )
-        preset, notes = found.config, found.notes
-    chosen = settings.resolve(
+    check_flags(data, steps, minutes, config)
+    plan = None
+    if config is None:
+        network = model or network_to_continue(from_, weights)
+        plan = plan_own_pictures(data, algorithm, network, weights, steps, minutes)
+    settings = resolve(
         file=config,
         data=data,
         algorithm=algorithm,
@@ -98,25 +85,82 @@ def train(
         start=from_,
         model=model,
         weights=weights,
-        preset=preset,
+        preset=plan.config if plan else None,
         assignments=set_ or (),
     )
-    name = f"{Path(chosen.data.name).resolve().stem}-{settings.display_name(chosen.algorithm)}"
+    run = start(settings, choose_folder(settings, out))
+    for note in plan.notes if plan else ():  # only now, so that an error stands by itself
+        print_note(note)
+    train_with_progress(run)
+    finish_run(run.folder, run.source)
+
+
+def check_flags(
+    data: str | None, steps: int | None, minutes: float | None, config: Path | None
+) -> None:
+    """`UserError` for flags that do not go together."""
+    if minutes is None:
+        return
+    if own_pictures(data) is None or config is not None:
+        raise UserError("--minutes plans a run on your own pictures; use --steps here")
+    if steps is not None:
+        raise UserError("--minutes and --steps both limit the training; give one of them")
+
+
+def own_pictures(data: str | None) -> Path | None:
+    """The path of the user's own pictures; None for a benchmark."""
+    from fullmatch.data import DATASETS
+
+    return None if data is None or data in DATASETS else Path(data).expanduser()
+
+
+def network_to_continue(run: Path | None, weights: Path | None) -> str | None:
+    """The network of the run to start from; None without such a run."""
+    from fullmatch.experiment.settings import config_of
+    from fullmatch.storage.run_folder import RunFolder
+
+    if run is None or weights is not None:
+        return None
+    return config_of(RunFolder.existing(run)).model.name
+
+
+def plan_own_pictures(
+    data: str | None,
+    algorithm: str | None,
+    model: str | None,
+    weights: Path | None,
+    steps: int | None,
+    minutes: float | None,
+) -> "Plan | None":
+    """Settings that suit the user's own pictures and this machine; None for a benchmark."""
+    from fullmatch.experiment.planning import glimpse, plan
+
+    path = own_pictures(data)
+    if path is None or not path.exists():  # loading it will say that it does not exist
+        return None
+    return plan(
+        glimpse(path),
+        str(data),
+        algorithm=algorithm or "fullmatch",
+        minutes=minutes,
+        steps=steps,
+        model=model,
+        weights=weights,
+    )
+
+
+def choose_folder(settings: "ExperimentConfig", out: Path | None) -> "RunFolder":
+    """The folder of the new run, which is never among the user's pictures."""
+    from fullmatch.experiment.settings import display_name
+    from fullmatch.storage.run_folder import RunFolder
+
+    data = settings.data.name
+    name = f"{Path(data).resolve().stem}-{display_name(settings.algorithm)}"
     folder = RunFolder.planned(name, out)
-    if chosen.data.name not in DATASETS and folder.path.resolve().is_relative_to(
-        Path(chosen.data.name).expanduser().resolve()
-    ):
+    pictures = own_pictures(data)
+    if pictures is not None and folder.path.resolve().is_relative_to(pictures.resolve()):
         raise UserError(
-            f"{folder.path} would lie among your pictures, which are left alone; "
+            f"{folder.path} would be among your pictures, where nothing is written; "
             "name a folder elsewhere with --out"
         )
-    run = start(chosen, folder)
-    for note in notes:  # only now, since whoever made a mistake would look for it among them
-        say(note)
-    follow(run)
-    if chosen.baseline:
-        follow_baseline(run.folder, run.source)
-    honest(run.folder, run.source)
-    show_result(run.folder)
-    if not run.dataset.benchmark:
-        report_beside(run.folder.path, run.dataset)
+    return folder
