@@ -27,17 +27,19 @@ def export(
         Replace the file if it exists.
     """
     from fullmatch.errors import many
-    from fullmatch.inference.export import export as exported
+    from fullmatch.inference.export import export_onnx
     from fullmatch.inference.trained_run import TrainedRun
 
     trained = TrainedRun(run)
-    found = exported(trained, target, check_with=check_with or (), overwrite=overwrite)
-    channels, height, width = found.shape
-    print(f"Written to {target}: images, uint8 (batch, {channels}, {height}, {width}) -> ", end="")
-    print(f"probabilities, float32 (batch, {len(trained.classifier.classes)}).")
+    summary = export_onnx(trained, target, check_with=check_with or (), overwrite=overwrite)
+    channels, height, width = summary.shape
     print(
-        f"Largest difference from PyTorch on {many(found.images, 'picture')}: "
-        f"{found.difference:.1e}. Class names are in the file's metadata."
+        f"Written to {target}: images, uint8 (batch, {channels}, {height}, {width}) -> "
+        f"probabilities, float32 (batch, {len(trained.classifier.classes)})."
     )
-    if trained.uncalibrated:
-        print(f"Its {trained.uncalibrated}.")
+    print(
+        f"Largest difference from PyTorch on {many(summary.images, 'picture')}: "
+        f"{summary.difference:.1e}. Class names are in the file's metadata."
+    )
+    if trained.calibration_note:
+        print(f"Its {trained.calibration_note}.")

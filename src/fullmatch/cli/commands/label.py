@@ -1,16 +1,19 @@
 """`fullmatch label`: a page on this machine for labeling pictures."""
 
 import shlex
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from fullmatch.cli.parameters import Count, Whole
+from fullmatch.cli.parameters import Count, Integer
 from fullmatch.errors import UserError, many
 
 if TYPE_CHECKING:
-    from fullmatch.labeling.labels import Labels
+    from fullmatch.inference.suggestion import Suggestion
+    from fullmatch.labeling.label_table import LabelTable
+    from fullmatch.labeling.server import LabelServer
 
 
 def label(
@@ -18,7 +21,7 @@ def label(
     *,
     run: Path | None = None,
     number: Annotated[Count, Parameter(name=["--number", "-n"])] = 50,
-    port: Whole = None,
+    port: Integer = None,
     out: Path | None = None,
     take: Path | None = None,
     open_: Annotated[bool, Parameter(name="--open", negative=())] = False,
@@ -30,67 +33,81 @@ def label(
     data
         A folder of pictures, or a CSV with path,label. Nothing in it is changed.
     run
-        A finished run, whose model then says which pictures it is unsure of.
+        A finished run; the pictures that its model is unsure about come first.
     number
         How many pictures.
     port
-        Of the page's address on this machine. [default: any that is free]
+        Port of the page's address on this machine. [default: a free one]
     out
-        The CSV to write. [default: labels.csv beside the data]
+        The CSV to write. [default: labels.csv next to the data]
     take
-        Open no page, but take over the labels of this CSV: suggestions.csv with its column label
-        filled in, or what another labeling program wrote with the columns path and label.
+        Open no page, but import the labels of this CSV: suggestions.csv with its column label
+        filled in, or the export of another labeling program with the columns path and label.
     open_
-        Open the page in your browser at once.
+        Open the page in your browser.
     """
-    from fullmatch.inference.suggestion import typical, unsure
-    from fullmatch.inference.trained_run import TrainedRun
-    from fullmatch.labeling.labels import Labels, pictures_of, table_of
-    from fullmatch.labeling.queue import Queue
-    from fullmatch.labeling.server import server_of
+    from fullmatch.labeling.label_table import LabelTable, default_table, list_pictures
+    from fullmatch.labeling.queue import LabelQueue
+    from fullmatch.labeling.server import create_server
 
     data = data.expanduser()
-    labels = Labels(table_of(data, out), pictures_of(data))
-    for note in labels.notes:
+    table = LabelTable(out or default_table(data), list_pictures(data))
+    for note in table.notes:
         print(f"- {note}")
     if take is not None:
-        print(f"{many(labels.take(take), 'label')} taken from {take}. {outcome(labels)}")
+        print(f"{many(table.import_labels(take), 'label')} taken from {take}. {next_step(table)}")
         return
-    names = labels.unlabeled()
+    pictures = choose_pictures(data, table, run, number)
+    server = create_server(LabelQueue(table, pictures), port or 0)
+    serve(server, open_browser=open_)
+    labeled = many(server.queue.count_labeled(), "new label")
+    print(f"\n{labeled}. {next_step(table, run)}")
+
+
+def choose_pictures(
+    data: Path, table: "LabelTable", run: Path | None, number: int
+) -> "list[Suggestion]":
+    """The unlabeled pictures to show, best first; the classes of the run's model are added."""
+    from fullmatch.inference.suggestion import suggest_typical, suggest_uncertain
+    from fullmatch.inference.trained_run import TrainedRun
+
+    names = table.unlabeled()
     if not names:
-        raise UserError(f"every picture of {data} is labeled already; nothing is left to do")
+        raise UserError(f"every picture of {data} is labeled already; there is nothing to label")
     if run is None:
-        found = typical(names, number)
+        suggestions = suggest_typical(names, number)
     else:
         trained = TrainedRun(run)
-        labels.add_classes(trained.classifier.classes)
-        found = unsure(trained, names, number)
-    if not found:
+        table.add_classes(trained.classifier.classes)
+        suggestions = suggest_uncertain(trained, names, number)
+    if not suggestions.pictures:
         raise UserError(f"none of the unlabeled pictures of {data} can be read; check the files")
-    server = server_of(Queue(labels, found), port or 0)
-    print(f"Label {many(found, 'picture')} at {server.address}")
-    print(f"Labels go to {labels.table}. Stop with Ctrl-C.", flush=True)
-    if open_:
-        import webbrowser
+    return suggestions.pictures
 
+
+def serve(server: "LabelServer", *, open_browser: bool) -> None:
+    """Serve the page until Ctrl-C."""
+    print(f"Label {many(server.queue.pictures, 'picture')} at {server.address}")
+    print(f"Labels go to {server.queue.table.path}. Stop with Ctrl-C.", flush=True)
+    if open_browser:
         webbrowser.open(server.address)
     try:
         server.serve_forever()
     except KeyboardInterrupt:
-        print(f"\n{many(server.queue.labeled(), 'new label')}. {outcome(labels, run)}")
+        return
     finally:
         server.server_close()
 
 
-def outcome(labels: "Labels", run: Path | None = None) -> str:
-    """Where things stand, and the next command."""
-    known = labels.known()
-    if len(set(known)) < 2:
+def next_step(table: "LabelTable", run: Path | None = None) -> str:
+    """How much is labeled, and the next command."""
+    labels = table.labels()
+    if len(set(labels)) < 2:
         return "Label pictures of at least 2 classes, then train."
-    words = ["fullmatch", "train", str(labels.table)]
-    words += [] if run is None else ["--from", str(run)]
-    total = len(known) + len(labels.unlabeled())
+    command = ["fullmatch", "train", str(table.path)]
+    command += [] if run is None else ["--from", str(run)]
+    total = len(labels) + len(table.unlabeled())
     return (
-        f"{len(known):,} of {total:,} pictures are labeled in {labels.table}. "
-        f"Next: {shlex.join(words)}"
+        f"{len(labels):,} of {total:,} pictures are labeled in {table.path}. "
+        f"Next: {shlex.join(command)}"
     )

@@ -3,7 +3,15 @@
 import io
 import itertools
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fullmatch.errors import UserError, many
+
+if TYPE_CHECKING:
+    from fullmatch.inference.prediction import Flag, Prediction
 
 
 def predict(
@@ -13,7 +21,7 @@ def predict(
     unsure: float = 0.7,
     overwrite: bool = False,
 ) -> None:
-    """Label pictures with a finished run's model, one CSV row for every file.
+    """Label pictures with a finished run's model, one CSV row per file.
 
     Parameters
     ----------
@@ -22,49 +30,60 @@ def predict(
     pictures
         Pictures, folders of them, or quoted patterns such as 'photos/**/*.jpg'.
     csv
-        Where to write the rows; the file appears when all are there. [default: the terminal]
+        The file to write; it appears when all rows are complete. [default: the terminal]
     unsure
-        Confidence below which a row is flagged as unsure.
+        Flag predictions with a confidence below this as unsure.
     overwrite
         Replace the CSV file if it exists.
     """
-    from fullmatch.errors import UserError, many
-    from fullmatch.inference.prediction import Predictor, picture_paths, write_csv
+    from fullmatch.inference.prediction import Predictor, list_files
     from fullmatch.inference.trained_run import TrainedRun
-    from fullmatch.storage.atomic import aside, told
 
     if not pictures:
-        raise UserError("no pictures named; give pictures, folders or patterns after the run")
+        raise UserError("no pictures given; name pictures, folders or patterns after the run")
     if csv is not None and csv.exists() and not overwrite:
         raise UserError(f"{csv} exists already; name another file, or add --overwrite")
-
-    own = csv.resolve() if csv else None
-    # The CSV file may well lie in the folder.
-    files = (path for path in picture_paths(pictures) if not same(path, own))
+    # The CSV file may be in a folder of pictures.
+    files = (path for path in list_files(pictures) if csv is None or not is_same(path, csv))
     predictor = Predictor(TrainedRun(run), unsure=unsure)
-    rows = predictor.predictions(files)
-    first = next(rows, None)
+    predictions = predictor.predict(files)
+    first = next(predictions, None)
     if first is None:
         raise UserError(f"no files in {', '.join(pictures)}; give pictures or folders of them")
-    rows = itertools.chain((first,), rows)
-    if csv is None:
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="surrogateescape")  # file names may be any bytes
-        flags = write_csv(rows, sys.stdout)
-    else:
-        with (
-            told(csv),
-            aside(csv) as place,
-            place.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
-        ):
-            flags = write_csv(rows, file)
-    counts = "".join(f", {n} {flag}" for flag, n in sorted(flags.items()) if flag)
-    # Beside the rows, not among them.
-    print(f"{many(flags.total(), 'picture')}{counts}.", file=sys.stderr)
+    predictions = itertools.chain((first,), predictions)
+    flags = print_rows(predictions) if csv is None else write_rows(predictions, csv)
+    # To stderr, so that the rows can be piped.
+    print(summarize(flags), file=sys.stderr)
     for note in predictor.notes:
         print(note, file=sys.stderr)
 
 
-def same(path: str, other: Path | None) -> bool:
-    # The names first: resolving takes a look at the disk.
-    return other is not None and Path(path).name == other.name and Path(path).resolve() == other
+def print_rows(predictions: "Iterator[Prediction]") -> "Counter[Flag]":
+    from fullmatch.inference.prediction import write_csv
+
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # file names may be any bytes
+    return write_csv(predictions, sys.stdout)
+
+
+def write_rows(predictions: "Iterator[Prediction]", path: Path) -> "Counter[Flag]":
+    from fullmatch.inference.prediction import write_csv
+    from fullmatch.storage.atomic import explained_errors, replacing
+
+    with (
+        explained_errors(path),
+        replacing(path) as place,
+        place.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
+    ):
+        return write_csv(predictions, file)
+
+
+def summarize(flags: "Counter[Flag]") -> str:
+    """'12 pictures, 3 unsure.'"""
+    counts = "".join(f", {count} {flag}" for flag, count in sorted(flags.items()) if flag)
+    return f"{many(flags.total(), 'picture')}{counts}."
+
+
+def is_same(path: str, other: Path) -> bool:
+    # Names are compared first, since resolving a path reads the disk.
+    return Path(path).name == other.name and Path(path).resolve() == other.resolve()

@@ -1,6 +1,7 @@
 """`fullmatch suggest`: which pictures to label next."""
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +13,17 @@ from fullmatch.errors import UserError, many
 if TYPE_CHECKING:
     from PIL import Image
 
-    from fullmatch.inference.suggestion import Opener
+    from fullmatch.inference.suggestion import Opener, Suggestions
     from fullmatch.inference.trained_run import TrainedRun
+
+
+@dataclass(frozen=True)
+class UnlabeledPictures:
+    """Pictures to choose from, by name, and how to open them."""
+
+    names: list[str]
+    open_image: "Opener"
+    folder: Path | None  # that the files are in; None for images without files
 
 
 def suggest(
@@ -24,7 +34,7 @@ def suggest(
     indices: Annotated[bool, Parameter(negative=())] = False,
     overwrite: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Choose the unlabeled pictures that are most worth labeling: unsure ones, of many kinds.
+    """Choose the unlabeled pictures most worth labeling: uncertain and varied ones.
 
     Parameters
     ----------
@@ -38,79 +48,114 @@ def suggest(
     indices
         For data without picture files: name images by their positions.
     overwrite
-        Replace earlier suggestions there.
+        Replace earlier suggestions in the folder.
     """
-    from fullmatch.data.sources.survey import survey
-    from fullmatch.inference import contact_sheet as sheet
-    from fullmatch.inference.suggestion import LOOKED_AT, unsure
-    from fullmatch.inference.thumbnails import open_file
-    from fullmatch.inference.trained_run import TrainedRun, refuse_gone
-    from fullmatch.storage.atomic import told, write
+    from fullmatch.inference.suggestion import suggest_uncertain
+    from fullmatch.inference.trained_run import TrainedRun
 
     trained = TrainedRun(run)
-    folder = out or run / "suggestions"
-    if folder.is_file():
-        raise UserError(f"{folder} is a file; name a folder with --out, several files go there")
-    target = folder / "suggestions.csv"
-    if target.exists() and not overwrite:
-        raise UserError(f"{target} exists already; name another --out, or add --overwrite")
-    refuse_gone(trained.config.data.name, run)
+    folder = check_folder(out or run / "suggestions", overwrite)
+    unlabeled = list_unlabeled(trained, indices=indices)
+    suggestions = suggest_uncertain(
+        trained, unlabeled.names, number, open_image=unlabeled.open_image
+    )
     data = Path(trained.config.data.name).expanduser()
-    opened: Opener = open_file
+    if not suggestions.pictures:
+        raise UserError(f"none of the unlabeled pictures of {data} can be read; check the files")
+    written = write_files(folder, suggestions, unlabeled, trained)
+    print(describe_choice(suggestions, len(unlabeled.names)))
+    print(f"Written to {folder}: {', '.join(written)}")
+    if unlabeled.folder is not None:
+        command = shlex.join(["fullmatch", "label", str(data), "--run", str(run)])
+        print(f"Label them in a browser: {command} -n {len(suggestions.pictures)}")
+
+
+def check_folder(folder: Path, overwrite: bool) -> Path:
+    """The folder to write to; `UserError` if something would be lost."""
+    if folder.is_file():
+        raise UserError(f"{folder} is a file; name a folder with --out, for several files")
+    table = folder / "suggestions.csv"
+    if table.exists() and not overwrite:
+        raise UserError(f"{table} exists already; name another --out, or add --overwrite")
+    return folder
+
+
+def list_unlabeled(run: "TrainedRun", *, indices: bool) -> UnlabeledPictures:
+    """The pictures of a run's data that have no label yet."""
+    from fullmatch.data.sources.survey import survey_pictures
+    from fullmatch.inference.thumbnails import open_picture
+    from fullmatch.inference.trained_run import require_data
+
+    require_data(run.config.data.name, run.folder.path)
+    data = Path(run.config.data.name).expanduser()
     if indices:
-        names, opened = unlabeled_images(trained)
+        unlabeled = unlabeled_images(run)
     elif data.is_dir() or data.suffix.lower() == ".csv":
-        names = survey(data).unlabeled
+        folder = data if data.is_dir() else data.parent
+        unlabeled = UnlabeledPictures(survey_pictures(data).unlabeled, open_picture, folder)
     else:
         raise UserError(
             f"{data} has no picture files; add --indices to get the positions of images instead"
         )
-    if not names:
+    if not unlabeled.names:
         raise UserError(f"{data} has no unlabeled pictures; there is nothing to suggest")
-    unread: list[str] = []
-    found = unsure(trained, names, number, opened=opened, unread=unread)
-    if not found:
-        raise UserError(f"none of the unlabeled pictures of {data} can be read; check the files")
-
-    title = f"{many(found, 'picture')} to label next"
-    texts = {
-        "suggestions.csv": sheet.table(found, None if indices else folder),
-        "contact-sheet.html": sheet.contact_sheet(title, found, opened=opened),
-    }
-    if not indices:
-        home = data if data.is_dir() else data.parent
-        texts["labelstudio.json"] = sheet.label_studio_tasks(found, home, run.resolve().name)
-        texts["labelstudio.xml"] = sheet.label_studio_interface(trained.classifier.classes)
-    with told(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    for name in reversed(texts):  # the table last, since it tells that the others are there
-        write(folder / name, texts[name])
-    if len(names) > LOOKED_AT:
-        total, looked = len(names), f"; {LOOKED_AT:,} were looked at"
-        looked += f", of which {len(unread):,} cannot be read" if unread else ""
-    else:
-        total = len(names) - len(unread)
-        looked = f"; {len(unread):,} more cannot be read" if unread else ""
-    print(f"{len(found)} of {total:,} unlabeled pictures chosen{looked}.")
-    print(f"Written to {folder}: {', '.join(texts)}")
-    if not indices:
-        words = shlex.join(["fullmatch", "label", str(data), "--run", str(run)])
-        print(f"Label them in a browser: {words} -n {len(found)}")
+    return unlabeled
 
 
-def unlabeled_images(run: "TrainedRun") -> tuple[list[str], "Opener"]:
-    """Positions of the images whose labels the run did not see, and how to open them."""
+def unlabeled_images(run: "TrainedRun") -> UnlabeledPictures:
+    """Positions of the images whose labels the run did not use."""
     import torch
     from PIL import Image
 
     from fullmatch.data import SemiDataset, Split
 
     source, split = run.source, run.folder.split
-    labeled = SemiDataset.of(source, Split.load(split) if split.exists() else None).labeled
-    known = set(labeled.tolist())
+    dataset = SemiDataset.from_source(source, Split.load(split) if split.exists() else None)
+    labeled = set(dataset.labeled.tolist())
 
-    def opened(name: str) -> "Image.Image":
+    def open_image(name: str) -> "Image.Image":
         pixels = source.images.read(torch.tensor([int(name)]))[0].cpu().numpy()
         return Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0))
 
-    return [str(at) for at in range(len(source.images)) if at not in known], opened
+    names = [str(at) for at in range(len(source.images)) if at not in labeled]
+    return UnlabeledPictures(names, open_image, None)
+
+
+def write_files(
+    folder: Path, suggestions: "Suggestions", unlabeled: UnlabeledPictures, run: "TrainedRun"
+) -> list[str]:
+    """Write the table, the contact sheet and the Label Studio tasks; return their names."""
+    from fullmatch.inference import contact_sheet as sheet
+    from fullmatch.storage.atomic import explained_errors, write_text
+
+    pictures, has_files = suggestions.pictures, unlabeled.folder is not None
+    title = f"{many(pictures, 'picture')} to label next"
+    texts = {
+        "suggestions.csv": sheet.format_csv(pictures, folder if has_files else None),
+        "contact-sheet.html": sheet.render_contact_sheet(
+            title, pictures, open_image=unlabeled.open_image
+        ),
+    }
+    if unlabeled.folder is not None:
+        name = run.folder.path.resolve().name
+        texts["labelstudio.json"] = sheet.format_label_studio_tasks(
+            pictures, unlabeled.folder, name
+        )
+        texts["labelstudio.xml"] = sheet.format_label_studio_interface(run.classifier.classes)
+    with explained_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name in reversed(texts):  # the table last, since its presence means that all are there
+        write_text(folder / name, texts[name])
+    return list(texts)
+
+
+def describe_choice(suggestions: "Suggestions", total: int) -> str:
+    """'20 of 980 unlabeled pictures chosen; 3 more cannot be read.'"""
+    chosen, unreadable = len(suggestions.pictures), suggestions.unreadable
+    if suggestions.sampled < total:
+        details = f"; {suggestions.sampled:,} were looked at"
+        details += f", of which {unreadable:,} cannot be read" if unreadable else ""
+    else:
+        total -= unreadable
+        details = f"; {unreadable:,} more cannot be read" if unreadable else ""
+    return f"{chosen} of {total:,} unlabeled pictures chosen{details}."
