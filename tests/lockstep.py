@@ -6,13 +6,13 @@ from pathlib import Path
 import torch
 
 from fullmatch.experiment.run import Run
-from tests.small_runs import begin, config, embeddings
+from tests.small_runs import begin, config, write_embeddings
 
 
 def started(name: str, execution: str, out: Path, *settings: str) -> Run:
     """A short run whose every step is logged."""
     out.mkdir()
-    semco = [f"algorithm.embeddings={embeddings(out)}"] if name.endswith("semco") else []
+    semco = [f"algorithm.embeddings={write_embeddings(out)}"] if name.endswith("semco") else []
     one = config(
         name,
         f"training.execution={execution}",

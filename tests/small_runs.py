@@ -1,4 +1,4 @@
-"""Runs of a few steps on a few digits, and what is left of them when they are done."""
+"""Runs of a few steps on a few digits, and the files they write."""
 
 import json
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ AWKWARD = ("training.log_every=3", "training.evaluate_every=4", "training.checkp
 
 @cache
 def digits() -> Source:
-    """Digits with only 200 pictures to learn from and 50 to be tested on."""
+    """Digits with only 200 pictures for training and 50 for the test."""
     source = data.load("digits")
     few, test = torch.arange(200), torch.arange(50)
     assert source.test is not None and source.test_labels is not None
@@ -43,8 +43,8 @@ def config(algorithm: str = "fullmatch", *settings: str, **flags: Any) -> Experi
     return resolve(algorithm=algorithm, assignments=(*TINY, *AWKWARD, *settings), **flags)
 
 
-def embeddings(folder: Path, classes: int = 10) -> Path:
-    """Rows of numbers for the method that wants to know what class names mean."""
+def write_embeddings(folder: Path, classes: int = 10) -> Path:
+    """A file of random class embeddings, for the method that needs one."""
     path = folder / "embeddings.npy"
     np.save(path, np.random.default_rng(0).normal(size=(classes, 8)))
     return path
@@ -54,7 +54,7 @@ def begin(config: ExperimentConfig, out: Path) -> Run:
     return start(config, RunFolder.planned("small", out), digits())
 
 
-def again(out: Path) -> Run:
+def resume_run(out: Path) -> Run:
     return resume(RunFolder(out), digits())
 
 
@@ -65,7 +65,7 @@ def finish(run: Run) -> Run:
 
 
 def stop_after(run: Run, step: int) -> None:
-    """Train to a step and no further, as an interrupt at that moment would."""
+    """Train up to a step, as if interrupted there."""
     advance = run.trainer.advance
 
     def watched() -> None:
@@ -78,30 +78,30 @@ def stop_after(run: Run, step: int) -> None:
 
 
 def abandon_after(run: Run, step: int) -> None:
-    """Train to a step and drop everything since the last checkpoint, as a kill would."""
+    """Train up to a step, and lose all since the last checkpoint, as a killed process does."""
     for record in run.records():
         if record.step >= step:
             return
 
 
-def remains(out: Path) -> dict[str, Any]:
-    """All that a finished run leaves, without its clock times."""
+def read_outputs(out: Path) -> dict[str, Any]:
+    """All that a finished run has written, without its times."""
     newest = sorted((out / "checkpoints").glob("step-*"))[-1]
     return {
         "checkpoint": newest.name,
-        "state": bits(load_file(newest / "state.safetensors")),
+        "state": tensor_bytes(load_file(newest / "state.safetensors")),
         "model": (out / "model.safetensors").read_bytes(),
         "predictions": (out / "predictions.safetensors").read_bytes(),
-        "metrics": timeless((out / "metrics.jsonl").read_text().splitlines()),
-        "result": timeless([(out / "result.json").read_text()]),
+        "metrics": without_seconds((out / "metrics.jsonl").read_text().splitlines()),
+        "result": without_seconds([(out / "result.json").read_text()]),
     }
 
 
-def bits(state: dict[str, torch.Tensor]) -> dict[str, bytes]:
+def tensor_bytes(state: dict[str, torch.Tensor]) -> dict[str, bytes]:
     return {name: tensor.numpy().tobytes() for name, tensor in state.items()}
 
 
-def timeless(lines: Iterable[str]) -> list[dict[str, Any]]:
+def without_seconds(lines: Iterable[str]) -> list[dict[str, Any]]:
     records = [json.loads(line) for line in lines]
     for record in records:
         del record["seconds"]

@@ -7,7 +7,7 @@ import pytest
 
 from fullmatch.algorithms import FixMatch
 from tests.algorithms.fixed_views import batch, echo_task, objective
-from tests.small_runs import begin, bits, config, finish
+from tests.small_runs import begin, config, finish, tensor_bytes
 
 
 def test_by_hand() -> None:
@@ -39,7 +39,7 @@ def test_full_with_weights_of_zero_is_its_host(host: str, tmp_path: Path) -> Non
     other = finish(begin(config(f"full-{host}", easy), tmp_path / "other"))
 
     def end(run: object) -> dict[str, bytes]:
-        state = bits(run.state.state_dict())  # type: ignore[attr-defined]
+        state = tensor_bytes(run.state.state_dict())  # type: ignore[attr-defined]
         del state["totals"]  # there are more metrics
         return state
 

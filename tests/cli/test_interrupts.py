@@ -14,7 +14,7 @@ import torch
 from fullmatch.cli import main
 from fullmatch.storage import checkpoints as checkpoint
 from tests.processes import fullmatch, wait_until
-from tests.small_runs import digits, remains
+from tests.small_runs import digits, read_outputs
 
 SMALL = (
     *("train", "digits", "--labels", "20", "--algorithm", "fullflex", "--seed", "3"),
@@ -50,7 +50,7 @@ def test_kills_at_any_moment_leave_no_trace(disk: float, straight: Path, tmp_pat
         argv = ("resume", out)
     assert kills >= 5
     main(["resume", str(out)])
-    assert remains(out) == remains(straight)
+    assert read_outputs(out) == read_outputs(straight)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -70,9 +70,9 @@ def test_an_interrupt_saves_and_says_how_to_go_on(
     assert output.read_text().rstrip().endswith(f"fullmatch resume '{out}'")
     assert first.name == "step-000000000" and step > 0
     main(["resume", str(out)])
-    whole = remains(out)
-    assert whole["state"] == remains(straight)["state"]
-    assert whole["metrics"] == remains(straight)["metrics"]
+    whole = read_outputs(out)
+    assert whole["state"] == read_outputs(straight)["state"]
+    assert whole["metrics"] == read_outputs(straight)["metrics"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -1,6 +1,5 @@
-"""Did the unlabeled images help? The same network, labels and test images, image by image."""
+"""The labels-only baseline: same network, labels and test images, compared image by image."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,10 @@ from safetensors.torch import load_file, save_file
 
 from fullmatch.data import Source, TensorStore
 from fullmatch.errors import UserError
-from fullmatch.experiment.baseline import FOLDER, baseline_of, compare
+from fullmatch.evaluation.wording import describe_subject
+from fullmatch.experiment.baseline import compare_with_baseline, prepare_baseline
 from fullmatch.experiment.run import Run, start
-from fullmatch.report.sentences import subject
+from fullmatch.storage.result import Verdict
 from fullmatch.storage.run_folder import RunFolder
 from tests.small_runs import abandon_after, begin, config, digits, finish, stop_after
 
@@ -22,72 +22,78 @@ def finished(tmp_path: Path) -> RunFolder:
     return finish(begin(config("fullmatch", baseline=True), tmp_path / "run")).folder
 
 
-def baseline(folder: RunFolder) -> Run:
-    run = baseline_of(folder, digits())
+def baseline_of(folder: RunFolder) -> Run:
+    run = prepare_baseline(folder, digits())
     assert run is not None
     return run
 
 
 def test_same_network_same_labels_no_unlabeled_images(tmp_path: Path) -> None:
     folder = finished(tmp_path)
-    alone = baseline(folder)
-    assert alone.table()["algorithm"] == {"name": "supervised"}
-    assert alone.split is not None and alone.split.save(tmp_path / "split") is None
+    baseline = baseline_of(folder)
+    assert baseline.table()["algorithm"] == {"name": "supervised"}
+    assert baseline.split is not None
+    baseline.split.save(tmp_path / "split")
     assert (tmp_path / "split").read_text() == folder.split.read_text()
-    assert alone.config.model.name == "wrn-10-1" and alone.config.baseline is False
-    assert alone.config.training.steps == 8
-    finish(alone)
-    assert baseline_of(folder, digits()) is None
+    assert baseline.config.model.name == "wrn-10-1" and baseline.config.baseline is False
+    assert baseline.config.training.steps == 8
+    finish(baseline)
+    assert prepare_baseline(folder, digits()) is None
 
 
 def test_baseline_is_resumed_too(tmp_path: Path) -> None:
     folder = finished(tmp_path)
-    baseline(folder)  # killed before anything was saved
-    stop_after(baseline(folder), 2)
-    abandon_after(baseline(folder), 6)
-    again = baseline(folder)
-    assert again.recovery == ["resumed at step 5"]
-    finish(again)
+    baseline_of(folder)  # killed before anything was saved
+    stop_after(baseline_of(folder), 2)
+    abandon_after(baseline_of(folder), 6)
+    resumed = baseline_of(folder)
+    assert resumed.recovery == ["resumed at step 5"]
+    finish(resumed)
     straight = finished(tmp_path / "other")
-    finish(baseline(straight))
-    ends = [(f.path / FOLDER / "model.safetensors").read_bytes() for f in (folder, straight)]
-    assert ends[0] == ends[1]
+    finish(baseline_of(straight))
+    models = [(each.baseline / "model.safetensors").read_bytes() for each in (folder, straight)]
+    assert models[0] == models[1]
 
 
-def test_a_folder_without_anything_in_it_is_begun(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["baseline", "labels-only"])
+def test_an_empty_folder_is_used(tmp_path: Path, name: str) -> None:
     folder = finished(tmp_path)
-    (folder.path / FOLDER).mkdir()  # killed right after it was made
-    finish(baseline(folder))
-    assert compare(folder) is not None
+    (folder.path / name).mkdir()  # killed right after it was made
+    folder = RunFolder(folder.path)
+    finish(baseline_of(folder))
+    assert (folder.path / name / "result.json").exists()
+    assert compare_with_baseline(folder) is not None
 
 
 def test_comparison_counts_image_by_image(tmp_path: Path) -> None:
     folder = finished(tmp_path)
-    assert compare(folder) is None
-    finish(baseline(folder))
-    inner = RunFolder(folder.path / FOLDER)
+    assert compare_with_baseline(folder) is None
+    finish(baseline_of(folder))
+    inner = RunFolder(folder.baseline)
     labels = load_file(folder.predictions)["labels"]
     right = torch.nn.functional.one_hot(labels, 10).float()
     wrong = right.roll(1, dims=1)
     for each, hits in ((folder, 40), (inner, 20)):
         probs = torch.cat([right[:hits], wrong[hits:]])
         save_file({"probabilities": probs, "labels": labels}, each.predictions)
-    found = compare(folder)
-    assert found is not None and found["gain"] == 0.4 and found["verdict"] == "helped"
-    result = json.loads(folder.result.read_text())
-    assert result["labels_only"] == found and result["data"] == "digits"
+    comparison = compare_with_baseline(folder)
+    assert comparison is not None and comparison.verdict is Verdict.HELPED
+    assert comparison.gain == 0.4 and (comparison.better, comparison.worse) == (20, 0)
+    result = folder.read_result()
+    assert result.baseline == comparison and result.data == "digits"
 
 
-def test_a_start_that_the_labels_alone_do_not_have_is_told(tmp_path: Path) -> None:
+def test_a_start_that_the_baseline_does_not_have_is_reported(tmp_path: Path) -> None:
     first = finished(tmp_path / "first")
     warm = config("fullmatch", f"model.start={first.path}", baseline=True)
     folder = finish(begin(warm, tmp_path / "warm")).folder
-    alone = baseline(folder)
-    assert alone.config.model.start is None
-    finish(alone)
-    found = compare(folder)
-    assert found is not None and found["start"] == str(first.path)
-    assert subject(folder.read_result()).startswith("Together with the weights of the earlier run")
+    baseline = baseline_of(folder)
+    assert baseline.config.model.start is None
+    finish(baseline)
+    comparison = compare_with_baseline(folder)
+    assert comparison is not None and comparison.start == str(first.path)
+    subject = describe_subject(folder.read_result())
+    assert subject.startswith("Together with the weights of the earlier run")
 
 
 def own() -> Source:
@@ -101,7 +107,7 @@ def without_one(source: Source) -> Source:
 
 
 def exchanged(source: Source) -> Source:
-    """Two test pictures in each other's place."""
+    """With two test pictures swapped."""
     assert source.test is not None
     order = torch.arange(50)
     order[:2] = torch.tensor([1, 0])
@@ -118,35 +124,35 @@ def test_changed_pictures_are_not_compared(tmp_path: Path, changed: Any, begun: 
     out = RunFolder.planned("own", tmp_path / "run")
     folder = finish(start(config("fullmatch", "data.labels=40"), out, own())).folder
     if begun:
-        alone = baseline_of(folder, own())
-        assert alone is not None
-        stop_after(alone, 2)
-    with pytest.raises(UserError, match=r"are not what they were when .*; put them back, or start"):
-        baseline_of(folder, changed(own()))
-    assert (folder.path / FOLDER).exists() is begun  # what was refused leaves nothing behind
-    again = baseline_of(folder, own())  # put back
-    assert again is not None and again.state.step == 2 * begun
-    finish(again)
-    assert compare(folder) is not None
+        baseline = prepare_baseline(folder, own())
+        assert baseline is not None
+        stop_after(baseline, 2)
+    with pytest.raises(UserError, match=r"have changed since .*; restore them, or start a new run"):
+        prepare_baseline(folder, changed(own()))
+    assert folder.baseline.exists() is begun  # a refused run leaves nothing behind
+    restored = prepare_baseline(folder, own())
+    assert restored is not None and restored.state.step == 2 * begun
+    finish(restored)
+    assert compare_with_baseline(folder) is not None
 
 
 def test_results_on_other_test_images_are_not_compared(tmp_path: Path) -> None:
     folder = finished(tmp_path)
-    finish(baseline(folder))
-    inner = RunFolder(folder.path / FOLDER)
+    finish(baseline_of(folder))
+    inner = RunFolder(folder.baseline)
     saved = load_file(inner.predictions)
-    words = f"different test images; .* delete the second, then: {folder.resume_command}"
+    message = f"different test images; .* delete the second, then run: {folder.resume_command}"
     for other in (
         {name: each[1:] for name, each in saved.items()},
         saved | {"labels": saved["labels"].roll(1)},
     ):
         save_file({name: each.contiguous() for name, each in other.items()}, inner.predictions)
-        with pytest.raises(UserError, match=words):
-            compare(folder)
+        with pytest.raises(UserError, match=message):
+            compare_with_baseline(folder)
     save_file(saved, inner.predictions)
-    for each, known in ((folder, "a"), (inner, "b")):
-        each.write_result(each.read_result() | {"test_hash": known})
-    with pytest.raises(UserError, match=words):
-        compare(folder)
-    inner.write_result(inner.read_result() | {"test_hash": None})  # of an older version
-    assert compare(folder) is not None
+    for each, test_hash in ((folder, "a"), (inner, "b")):
+        each.write_result(replace(each.read_result(), test_hash=test_hash))
+    with pytest.raises(UserError, match=message):
+        compare_with_baseline(folder)
+    inner.write_result(replace(inner.read_result(), test_hash=None))  # of an older version
+    assert compare_with_baseline(folder) is not None

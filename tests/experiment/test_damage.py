@@ -1,4 +1,4 @@
-"""Whatever is damaged, foreign or changed: passed over or refused in one line, never trained on."""
+"""Damaged, foreign or changed files are passed over or refused in one line, never used."""
 
 import os
 import pickle
@@ -12,10 +12,16 @@ import pytest
 
 from fullmatch.errors import UserError
 from fullmatch.experiment.run import resume
-from fullmatch.storage import checkpoints as checkpoint
-from fullmatch.storage.checkpoints import FACTS, TENSORS
+from fullmatch.storage import checkpoints
+from fullmatch.storage.checkpoints import (
+    FACTS,
+    TENSORS,
+    complete_checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+)
 from fullmatch.storage.run_folder import RunFolder
-from tests.small_runs import again, begin, config, digits, finish, remains
+from tests.small_runs import begin, config, digits, finish, read_outputs, resume_run
 
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "truncated": lambda place: os.truncate(place / TENSORS, 1000),
@@ -61,69 +67,68 @@ def unfinished(finished: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_checkpoint_is_passed_over(damage: str, finished: Path, unfinished: Path) -> None:
-    older, newest = checkpoint.whole(unfinished / "checkpoints")
+    older, newest = complete_checkpoints(unfinished / "checkpoints")
     assert (older.name, newest.name) == ("step-000000005", "step-000000008")
     DAMAGE[damage](newest)
-    resumed = again(unfinished)
+    resumed = resume_run(unfinished)
     damaged, at = resumed.recovery
     assert damaged.startswith("step-000000008 is damaged (")
     assert damaged.endswith("): going back to the one before") and "\n" not in damaged
     assert at == "resumed at step 5"
     finish(resumed)
-    assert remains(unfinished) == remains(finished)
-    checkpoint.load(newest)  # it was written anew
+    assert read_outputs(unfinished) == read_outputs(finished)
+    load_checkpoint(newest)  # it was written again
 
 
-def test_no_whole_checkpoint_is_an_error(unfinished: Path) -> None:
-    for place in checkpoint.whole(unfinished / "checkpoints"):
+def test_no_usable_checkpoint_is_an_error(unfinished: Path) -> None:
+    for place in complete_checkpoints(unfinished / "checkpoints"):
         os.truncate(place / TENSORS, 10)
     before = sorted(unfinished.rglob("*"))
-    with pytest.raises(
-        UserError, match=r"no whole checkpoint \(step-000000008 is damaged"
-    ) as error:
-        again(unfinished)
+    message = r"has no usable checkpoint \(step-000000008 is damaged .*; start again with: "
+    with pytest.raises(UserError, match=message) as error:
+        resume_run(unfinished)
     assert "\n" not in str(error.value)
     assert sorted(unfinished.rglob("*")) == before
     shutil.rmtree(unfinished / "checkpoints")
-    with pytest.raises(UserError, match=r"no whole checkpoint \(all are gone\)"):
-        again(unfinished)  # never a silent fresh start
+    with pytest.raises(UserError, match=r"no usable checkpoint \(all are gone\)"):
+        resume_run(unfinished)  # never a silent fresh start
 
 
 def test_foreign_checkpoint_is_refused(unfinished: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     finish(begin(config("flexmatch"), other))
-    for place in checkpoint.whole(unfinished / "checkpoints"):
+    for place in complete_checkpoints(unfinished / "checkpoints"):
         shutil.rmtree(place)
         shutil.copytree(other / "checkpoints" / place.name, place)
-    with pytest.raises(UserError, match="not what it was when the checkpoint of step 8 was saved"):
-        again(unfinished)
+    with pytest.raises(UserError, match=r"config\.toml has changed since the checkpoint of step 8"):
+        resume_run(unfinished)
 
 
 def test_checkpoint_of_another_network_is_refused(unfinished: Path) -> None:
-    place = checkpoint.whole(unfinished / "checkpoints")[-1]
-    tensors, facts = checkpoint.load(place)
+    place = complete_checkpoints(unfinished / "checkpoints")[-1]
+    tensors, facts = load_checkpoint(place)
     del tensors["student.head.bias"]
     shutil.rmtree(place)
-    checkpoint.save(place.parent, facts.pop("step"), tensors, facts)
+    save_checkpoint(place.parent, tensors, facts)
     with pytest.raises(UserError, match=r"does not belong to .*student\.head\.bias"):
-        again(unfinished)
+        resume_run(unfinished)
 
 
 def test_checkpoint_of_another_version_is_passed_over(
     unfinished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoint, "FORMAT", 2)
+    monkeypatch.setattr(checkpoints, "FORMAT", 2)
     with pytest.raises(UserError, match="another version of fullmatch saved it"):
-        again(unfinished)
+        resume_run(unfinished)
 
 
 def test_pickles_are_never_opened(unfinished: Path) -> None:
     """A checkpoint that would run code when unpickled is only a damaged one."""
     bomb = pickle.dumps(type("Bomb", (), {"__reduce__": lambda self: (os.abort, ())})())
-    for place in checkpoint.whole(unfinished / "checkpoints"):
+    for place in complete_checkpoints(unfinished / "checkpoints"):
         (place / TENSORS).write_bytes(bomb)
-    with pytest.raises(UserError, match="no whole checkpoint"):
-        again(unfinished)
+    with pytest.raises(UserError, match="no usable checkpoint"):
+        resume_run(unfinished)
 
 
 @pytest.mark.parametrize(
@@ -133,8 +138,10 @@ def test_pickles_are_never_opened(unfinished: Path) -> None:
 def test_changed_config_is_refused(old: str, new: str, unfinished: Path) -> None:
     swap(unfinished / "config.toml", old, new)
     before = (unfinished / "metrics.jsonl").read_bytes()
-    with pytest.raises(UserError, match=r"config\.toml is not what it was"):
-        again(unfinished)
+    with pytest.raises(
+        UserError, match=r"config\.toml has changed since .*; restore the old settings, or"
+    ):
+        resume_run(unfinished)
     assert (unfinished / "metrics.jsonl").read_bytes() == before
 
 
@@ -142,20 +149,20 @@ def test_changed_data_is_refused(unfinished: Path) -> None:
     source = digits()
     labels = source.labels.clone()
     labels[-1] = (labels[-1] + 1) % 10
-    with pytest.raises(UserError, match="pictures or labels of digits are not what they were"):
+    with pytest.raises(UserError, match="pictures or labels of digits have changed since"):
         resume(RunFolder(unfinished), replace(source, labels=labels))
 
 
 def test_lost_split_is_drawn_again(finished: Path, unfinished: Path) -> None:
-    """Without it a benchmark would show the run every label there is."""
+    """Without it the run would see all labels of a benchmark."""
     (unfinished / "split.json").unlink()
-    shutil.rmtree(checkpoint.whole(unfinished / "checkpoints")[-1])
-    finish(again(unfinished))
-    assert remains(unfinished) == remains(finished)
+    shutil.rmtree(complete_checkpoints(unfinished / "checkpoints")[-1])
+    finish(resume_run(unfinished))
+    assert read_outputs(unfinished) == read_outputs(finished)
 
 
 def test_full_disk_stops_cleanly(tmp_path: Path) -> None:
-    """No file may grow beyond a limit, as on a disk without room; then there is room again."""
+    """No file may grow beyond a limit, as on a full disk; then there is space again."""
     straight, out = tmp_path / "straight", tmp_path / "my run"
     finish(begin(config(), straight))
     run = begin(config(), out)
@@ -166,10 +173,10 @@ def test_full_disk_stops_cleanly(tmp_path: Path) -> None:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert f"cannot write to {out}: " in str(error.value)
-    assert str(error.value).endswith(f"go on with: fullmatch resume '{out}'")
+    assert str(error.value).endswith(f"resume with: fullmatch resume '{out}'")
     assert [place.name for place in (out / "checkpoints").iterdir()] == ["step-000000000"]
-    finish(again(out))
-    assert remains(out) == remains(straight)
+    finish(resume_run(out))
+    assert read_outputs(out) == read_outputs(straight)
 
 
 def test_vanished_folder_stops_cleanly(tmp_path: Path) -> None:

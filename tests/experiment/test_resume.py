@@ -1,4 +1,4 @@
-"""Exact resume: whatever interrupts a run, its end is that of the uninterrupted one."""
+"""Exact resume: an interrupted run ends with the same bits as an uninterrupted one."""
 
 from pathlib import Path
 
@@ -10,20 +10,20 @@ from fullmatch.config import ExperimentConfig
 from tests.small_runs import (
     STEPS,
     abandon_after,
-    again,
     begin,
-    bits,
     config,
-    embeddings,
     finish,
-    remains,
+    read_outputs,
+    resume_run,
     stop_after,
+    tensor_bytes,
+    write_embeddings,
 )
 
 
 def config_of(name: str, folder: Path) -> ExperimentConfig:
     if name.endswith("semco"):
-        return config(name, f"algorithm.embeddings={embeddings(folder)}")
+        return config(name, f"algorithm.embeddings={write_embeddings(folder)}")
     return config(name)
 
 
@@ -33,61 +33,61 @@ def test_every_algorithm_ends_the_same(name: str, tmp_path: Path) -> None:
     straight, broken = tmp_path / "straight", tmp_path / "broken"
     whole = finish(begin(chosen, straight))
     stop_after(begin(chosen, broken), 2)
-    abandon_after(again(broken), 6)
-    resumed = again(broken)
+    abandon_after(resume_run(broken), 6)
+    resumed = resume_run(broken)
     assert resumed.recovery == ["resumed at step 5"]
     finish(resumed)
-    assert remains(broken) == remains(straight)
-    assert bits(resumed.state.state_dict()) == bits(whole.state.state_dict())
+    assert read_outputs(broken) == read_outputs(straight)
+    assert tensor_bytes(resumed.state.state_dict()) == tensor_bytes(whole.state.state_dict())
     assert whole.state.step == resumed.state.step == STEPS
 
 
-def test_running_on_needs_no_second_object(tmp_path: Path) -> None:
+def test_the_same_object_can_continue(tmp_path: Path) -> None:
     """A caller may leave the loop and come back to it."""
     straight, broken = tmp_path / "straight", tmp_path / "broken"
     finish(begin(config(), straight))
     run = begin(config(), broken)
     abandon_after(run, 3)
     finish(run)
-    assert remains(broken)["state"] == remains(straight)["state"]
-    assert remains(broken)["metrics"] == remains(straight)["metrics"]
+    assert read_outputs(broken)["state"] == read_outputs(straight)["state"]
+    assert read_outputs(broken)["metrics"] == read_outputs(straight)["metrics"]
 
 
-def test_the_end_itself_can_be_repeated(tmp_path: Path) -> None:
+def test_finishing_can_be_repeated(tmp_path: Path) -> None:
     """Killed after the last step, before the result was written."""
     out = tmp_path / "run"
     finish(begin(config(), out))
-    before = remains(out)
+    before = read_outputs(out)
     for written in ("result.json", "model.safetensors", "predictions.safetensors"):
         (out / written).unlink()
-    finish(again(out))
-    assert remains(out) == before
+    finish(resume_run(out))
+    assert read_outputs(out) == before
 
 
 def test_stopped_before_anything_was_saved(tmp_path: Path) -> None:
     straight, broken = tmp_path / "straight", tmp_path / "broken"
     finish(begin(config(), straight))
     begin(config(), broken)
-    resumed = again(broken)
+    resumed = resume_run(broken)
     assert resumed.recovery == ["it was stopped before anything was saved: starting at step 0"]
     finish(resumed)
-    assert remains(broken) == remains(straight)
+    assert read_outputs(broken) == read_outputs(straight)
 
 
-def test_thread_count_comes_back_with_the_state(tmp_path: Path) -> None:
+def test_thread_count_is_restored(tmp_path: Path) -> None:
     torch.set_num_threads(2)
     stop_after(begin(config(), tmp_path / "run"), 2)
     torch.set_num_threads(1)
-    resumed = again(tmp_path / "run")
+    resumed = resume_run(tmp_path / "run")
     assert torch.get_num_threads() == 2
     assert any("2 threads" in note for note in resumed.notes)
 
 
-def test_average_has_no_dip(tmp_path: Path) -> None:
-    """The teacher goes on from where it was, not from the student."""
+def test_the_averaged_model_is_restored(tmp_path: Path) -> None:
+    """The teacher continues from its own weights, not from the student's."""
     run = begin(config(), tmp_path / "run")
     stop_after(run, 4)
-    resumed = again(tmp_path / "run")
+    resumed = resume_run(tmp_path / "run")
     for own, kept in zip(
         resumed.state.teacher.parameters(), run.state.teacher.parameters(), strict=True
     ):

@@ -1,6 +1,5 @@
-"""From a config to a run folder: what a run writes, reads, and leaves alone."""
+"""A run in its folder: what it writes, what it reads, and what it never touches."""
 
-import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,12 +13,12 @@ from torch import Tensor
 
 from fullmatch.config import experiment_config, read_toml
 from fullmatch.data import ImageStore, Source, TensorStore
-from fullmatch.errors import UserError
-from fullmatch.evaluation.scores import scores
-from fullmatch.experiment.inputs import split_of
+from fullmatch.errors import NonFiniteLoss, UserError
+from fullmatch.evaluation.scores import compute_scores
+from fullmatch.experiment.inputs import choose_split
 from fullmatch.experiment.run import Run, start
 from fullmatch.storage.run_folder import RunFolder
-from tests.small_runs import STEPS, begin, bits, config, digits, finish, remains
+from tests.small_runs import STEPS, begin, config, digits, finish, read_outputs, tensor_bytes
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +27,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_what_is_written(run: Run) -> None:
-    found = {path.name for path in run.folder.path.iterdir()}
-    assert found == {
+    assert {path.name for path in run.folder.path.iterdir()} == {
         ".lock",
         "checkpoints",
         "config.toml",
@@ -43,47 +41,48 @@ def test_what_is_written(run: Run) -> None:
 
 
 def test_records_of_a_run(run: Run) -> None:
-    records = run.folder.records()
-    assert [record["step"] for record in records] == [3, 4, 6, 8]
-    assert [record["step"] for record in records if "evaluation" in record] == [4, 8]
-    assert {"loss", "supervised", "selected", "k", "rate", "seconds"} <= set(records[0])
-    assert set(records[1]["evaluation"]) == {"student", "teacher"}
+    records = run.folder.read_records()
+    assert [record.step for record in records] == [3, 4, 6, 8]
+    assert [record.step for record in records if record.evaluation] == [4, 8]
+    assert {"loss", "supervised", "selected", "k", "rate"} <= set(records[0].metrics)
+    assert 0 < records[0].seconds < records[-1].seconds
+    assert set(records[1].evaluation) == {"student", "teacher"}
 
 
 def test_result_of_a_run(run: Run) -> None:
-    result = json.loads(run.folder.result.read_text())
-    assert (result["data"], result["labels"], result["unlabeled"]) == ("digits", 40, 200)
-    assert result["labels_by_class"] == [4] * 10
-    assert result["steps"] == STEPS and result["seed"] == 0
-    assert result["classes"] == [str(digit) for digit in range(10)]
-    assert result["algorithm"]["name"] == "fixmatch" and result["algorithm"]["full"]
-    for who in ("student", "teacher"):
-        scores = result[who]
-        assert {"last", "interval", "median_last_20", "best_chosen_on_test"} <= set(scores)
-        assert sum(map(sum, scores["confusion"])) == 50 and len(scores["per_class"]) == 10
-        assert scores["interval"][0] <= scores["last"] <= scores["interval"][1]
-    assert set(result["versions"]) == {"fullmatch", "torch", "python"}
-    assert result["split"] == run.split.hash if run.split else False
+    result = run.folder.read_result()
+    assert result == run.result
+    assert (result.data, result.labels, result.unlabeled) == ("digits", 40, 200)
+    assert result.labels_by_class == (4,) * 10
+    assert result.steps == STEPS and result.seed == 0
+    assert result.classes == tuple(str(digit) for digit in range(10))
+    assert result.algorithm["name"] == "fixmatch" and result.algorithm["full"]
+    for scores in (result.student, result.teacher):
+        assert scores is not None and scores.images == 50 and len(scores.per_class) == 10
+        assert scores.interval[0] <= scores.top1 <= scores.interval[1]
+        assert scores.median_last_20 is not None and scores.best_chosen_on_test is not None
+    assert set(result.versions) == {"fullmatch", "torch", "python"}
+    assert run.split is not None and result.split_hash == run.split.hash
 
 
 def test_same_seed_same_run_other_seed_other_run(run: Run, tmp_path: Path) -> None:
     torch.manual_seed(99)  # whatever the caller did before
     finish(begin(config(), tmp_path / "same"))
-    assert remains(tmp_path / "same") == remains(run.folder.path)
+    assert read_outputs(tmp_path / "same") == read_outputs(run.folder.path)
     other = finish(begin(config(seed=1), tmp_path / "other"))
-    assert bits(other.state.state_dict()) != bits(run.state.state_dict())
+    assert tensor_bytes(other.state.state_dict()) != tensor_bytes(run.state.state_dict())
     assert (tmp_path / "other" / "split.json").read_text() != run.folder.split.read_text()
 
 
 def test_split_seed_apart_from_the_seed(run: Run) -> None:
-    drawn = split_of(config("fullmatch", "data.split_seed=0", seed=5), digits())
-    assert drawn == run.split
-    assert split_of(config(seed=5), digits()) != run.split
+    split = choose_split(config("fullmatch", "data.split_seed=0", seed=5), digits())
+    assert split == run.split
+    assert choose_split(config(seed=5), digits()) != run.split
 
 
 def test_split_file_is_used(run: Run, tmp_path: Path) -> None:
-    given = begin(config("fullmatch", f"data.split={run.folder.split}", seed=5), tmp_path / "run")
-    assert given.split == run.split
+    other = begin(config("fullmatch", f"data.split={run.folder.split}", seed=5), tmp_path / "run")
+    assert other.split == run.split
     assert (tmp_path / "run" / "split.json").read_text() == run.folder.split.read_text()
 
 
@@ -106,47 +105,49 @@ def test_callers_random_numbers_are_untouched(tmp_path: Path) -> None:
     expected = [numbers() for _ in range(20)]
     seed()
     made = begin(config("npmatch"), tmp_path / "run")  # its predictions are drawn
-    found = [numbers()]
-    found += [numbers() for _ in made.records()]
-    found += [numbers() for _ in range(20 - len(found))]
-    assert found == expected
+    drawn = [numbers()]
+    drawn += [numbers() for _ in made.records()]
+    drawn += [numbers() for _ in range(20 - len(drawn))]
+    assert drawn == expected
 
 
 def test_test_images_are_predicted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    predicted: list[str] = []
     predict = Run.predict
 
     def counted(self: Run, who: str, images: ImageStore) -> Tensor:
-        asked.append(who)
+        predicted.append(who)
         return predict(self, who, images)
 
     monkeypatch.setattr(Run, "predict", counted)
-    source = replace(digits(), benchmark=False)  # so that only the end looks at the test
+    source = replace(digits(), benchmark=False)  # which are predicted after training only
     folder = RunFolder.planned("once", tmp_path / "run")
     made = finish(start(config("npmatch", labels=40), folder, source))  # its predictions are drawn
-    assert sorted(asked) == ["student", "teacher"]
+    assert sorted(predicted) == ["student", "teacher"]
     saved = load_file(made.folder.predictions)
-    scored = scores(saved["probabilities"], saved["labels"])
-    assert scored.ece == made.result["teacher"]["ece"]
+    assert made.result.teacher is not None
+    ece = compute_scores(saved["probabilities"], saved["labels"]).ece
+    assert ece == made.result.teacher.ece
 
 
 class Diverging(torch.nn.Module):
-    """Wraps a step's loss; from some call on it is no number."""
+    """Wraps a step's loss; after some calls it is NaN."""
 
     def __init__(self, loss: torch.nn.Module, good: int) -> None:
         super().__init__()
         self.loss, self.good = loss, good
 
     def forward(self, *args: object) -> object:
-        found = self.loss(*args)
+        output = self.loss(*args)
         self.good -= 1
-        return found if self.good >= 0 else found._replace(loss=found.loss * float("nan"))
+        return output if self.good >= 0 else output._replace(loss=output.loss * float("nan"))
 
 
-def test_loss_that_is_no_number_stops_the_run(tmp_path: Path) -> None:
+def test_a_nan_loss_stops_the_run(tmp_path: Path) -> None:
     made = begin(config(), tmp_path / "run")
     made.step.loss = Diverging(made.loss, 4)
-    with pytest.raises(UserError, match=r"no longer a number at step 6: lower the rate") as error:
+    message = "the loss became NaN at step 6: lower the learning rate, such as --set"
+    with pytest.raises(NonFiniteLoss, match=message) as error:
         finish(made)
     assert "--set optimizer.rate=0.01," in str(error.value) and "\n" not in str(error.value)
     saved = [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()]
@@ -169,7 +170,7 @@ class CountingStore(TensorStore):
 
 
 @pytest.fixture
-def watched() -> Iterator[tuple[Source, CountingStore]]:
+def counted() -> Iterator[tuple[Source, CountingStore]]:
     source = digits()
     assert isinstance(source.test, TensorStore)
     store = CountingStore(source.test.images)
@@ -178,23 +179,23 @@ def watched() -> Iterator[tuple[Source, CountingStore]]:
 
 
 def test_own_test_pictures_are_read_after_training_only(
-    watched: tuple[Source, CountingStore], tmp_path: Path
+    counted: tuple[Source, CountingStore], tmp_path: Path
 ) -> None:
-    source, store = watched
+    source, store = counted
     own = replace(source, benchmark=False)
     made = start(config(), RunFolder.planned("x", tmp_path / "run"), own)
     store.run = made
     finish(made)
-    assert set(store.reads) == {-1, STEPS}  # before training only to find copies
-    result = json.loads(made.folder.result.read_text())
-    assert "best_chosen_on_test" not in result["teacher"]
-    assert not any("evaluation" in record for record in made.folder.records())
+    assert set(store.reads) == {-1, STEPS}  # before training only to find duplicates
+    teacher = made.folder.read_result().teacher
+    assert teacher is not None and teacher.best_chosen_on_test is None
+    assert not any(record.evaluation for record in made.folder.read_records())
 
 
-def test_benchmark_is_evaluated_on_the_way(
-    watched: tuple[Source, CountingStore], tmp_path: Path
+def test_benchmark_is_evaluated_during_training(
+    counted: tuple[Source, CountingStore], tmp_path: Path
 ) -> None:
-    source, store = watched
+    source, store = counted
     made = start(config(), RunFolder.planned("x", tmp_path / "run"), source)
     store.run = made
     finish(made)
@@ -204,32 +205,32 @@ def test_benchmark_is_evaluated_on_the_way(
 def test_without_test_pictures(tmp_path: Path) -> None:
     own = replace(digits(), benchmark=False, test=None, test_labels=None)
     made = finish(start(config(), RunFolder.planned("x", tmp_path / "run"), own))
-    result = json.loads(made.folder.result.read_text())
-    assert "teacher" not in result and made.folder.model.exists()
+    result = made.folder.read_result()
+    assert result.teacher is None and result.lacks_estimate and made.folder.model.exists()
     assert not made.folder.predictions.exists()
 
 
 def test_health_of_a_run(run: Run, tmp_path: Path) -> None:
-    assert run.result["health"] == []  # too few lines to find anything
+    assert run.result.health == ()  # too few records to find anything
     images = torch.cat([digits().images.read(torch.arange(40)), torch.zeros(160, 1, 8, 8).byte()])
     labels = torch.where(torch.arange(200) < 40, digits().labels, -1)
     noisy = replace(digits(), images=TensorStore(images), labels=labels, benchmark=False)
     settings = ("data.labels=none", "training.log_every=1", "algorithm.threshold=1")
     for algorithm, expected in [
         ("fixmatch", ["foreign pictures", "nothing selected"]),
-        ("supervised", []),  # it learns from no unlabeled picture
+        ("supervised", []),  # it uses no unlabeled picture
     ]:
-        asked = config(algorithm, *settings[: 3 if expected else 2])
-        made = finish(start(asked, RunFolder.planned("x", tmp_path / algorithm), noisy))
-        health = json.loads(made.folder.result.read_text())["health"]
-        assert [found["kind"] for found in health] == expected
-        assert all(set(found) == {"kind", "words", "knob"} for found in health)
+        chosen = config(algorithm, *settings[: 3 if expected else 2])
+        made = finish(start(chosen, RunFolder.planned("x", tmp_path / algorithm), noisy))
+        health = made.folder.read_result().health
+        assert [finding.kind for finding in health] == expected
+        assert all(finding.message and finding.advice for finding in health)
 
 
 def test_small_sets_shrink_the_batch_and_the_run_says_so(tmp_path: Path) -> None:
     made = begin(config("fullmatch", "training.batch=64"), tmp_path / "run")
     assert "40 labeled images are fewer than a batch of 64: the batch shrinks to 40" in made.notes
-    assert json.loads(finish(made).folder.result.read_text())["notes"] == made.notes
+    assert finish(made).folder.read_result().notes == tuple(made.notes)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +256,7 @@ def test_config_file_is_the_config(run: Run) -> None:
 
 
 def test_checkpoints_come_as_often_as_asked(tmp_path: Path) -> None:
-    """Also where no log and no evaluation falls on their step."""
+    """Also where no log record and no evaluation falls on their step."""
     made = begin(config("fullmatch", "training.log_every=100"), tmp_path / "run")
     steps = [record.step for record in made.records()]
     assert steps == [4, 5, 8]
@@ -266,11 +267,11 @@ def test_checkpoints_come_as_often_as_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", ["training.weak_gradient=false", "optimizer.clip=0.1"])
 def test_options_change_the_run(option: str, run: Run, tmp_path: Path) -> None:
     other = finish(begin(config("fullmatch", option), tmp_path / "run"))
-    assert bits(other.state.state_dict()) != bits(run.state.state_dict())
+    assert tensor_bytes(other.state.state_dict()) != tensor_bytes(run.state.state_dict())
 
 
 def test_compiled_step_is_the_eager_one(run: Run, tmp_path: Path) -> None:
-    """Traced without generating code, which is what can differ between the two."""
+    """Traced without generating code, where the two may differ."""
     made = begin(config(), tmp_path / "run")
     compiled = torch.compile(made.loss, fullgraph=True, dynamic=False, backend="aot_eager")
     made.step.loss = compiled

@@ -11,7 +11,7 @@ from fullmatch.data import feed
 from fullmatch.errors import UserError
 from fullmatch.experiment.bench import bench
 from tests.lockstep import in_step, losses, started
-from tests.small_runs import STEPS, again, begin, config, finish, stop_after
+from tests.small_runs import STEPS, begin, config, finish, resume_run, stop_after
 
 pytestmark = pytest.mark.gpu
 # How far losses may lie apart. Eager code rounds to bfloat16, of which one step is 0.8 %, after
@@ -73,13 +73,13 @@ def test_checkpoints_move_between_executions(tmp_path: Path) -> None:
     stop_after(begin(config("fullflex", "training.execution=eager"), tmp_path / "run"), 4)
     text = (tmp_path / "run" / "config.toml").read_text()
     assert 'execution = "eager"' in text
-    assert finish(again(tmp_path / "run")).result["steps"] == 8
+    assert finish(resume_run(tmp_path / "run")).result.steps == 8
 
 
 def test_deterministic_resume_is_exact(tmp_path: Path) -> None:
     settings = ("training.deterministic=true", "training.execution=eager")
     whole = finish(begin(config("fullflex", *settings), tmp_path / "whole"))
     stop_after(begin(config("fullflex", *settings), tmp_path / "halves"), 4)
-    halves = finish(again(tmp_path / "halves"))
+    halves = finish(resume_run(tmp_path / "halves"))
     for (name, a), (_, b) in zip(whole.state.tensors(), halves.state.tensors(), strict=True):
         assert torch.equal(a, b), name
