@@ -1,7 +1,9 @@
-"""The words everything else shares: a task, its batches, networks, algorithms and objectives."""
+"""Shared types: a task, its batches, networks, algorithms, their specs and objectives."""
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +11,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Task:
-    """Facts by which an algorithm may size its memory and heads."""
+    """What an algorithm needs to know to size its memory and heads."""
 
     num_classes: int
     num_labeled: int
@@ -17,18 +19,18 @@ class Task:
     class_prior: tuple[float, ...]  # frequencies of the classes among the labeled images
     image: tuple[int, int, int]  # (channels, height, width) of an augmented view
     features: int  # width of the pooled features
-    feature_map: tuple[int, int, int]  # the map before pooling, for heads that want it
+    feature_map: tuple[int, int, int]  # shape of the features before pooling
 
 
 @dataclass(frozen=True)
 class Appearance:
-    """What a data set's pictures look like, and which weak operations leave their class alone."""
+    """Statistics of a data set's images, and which weak augmentations keep their class."""
 
     mean: tuple[float, ...]  # per channel, of pixels in [0, 1]
     std: tuple[float, ...]
-    flip: bool = True  # mirror images keep their class; never so for digits and text
-    padding: int = 4  # pixels of reflected border that a random crop may reach into
-    crop: int | None = None  # side of an augmented view; None: that of the stored image
+    flip: bool = True  # mirrored images keep their class; False for digits and text
+    padding: int = 4  # width of the reflected border for random crops, in pixels
+    crop: int | None = None  # side of an augmented view; None: the side of the stored image
 
 
 class Output(NamedTuple):
@@ -39,7 +41,7 @@ class Output(NamedTuple):
 
 
 class Network(nn.Module):
-    """An image classifier in three stages, so that algorithms may step in between them."""
+    """An image classifier in three stages, so that algorithms can work between them."""
 
     def feature_map(self, images: Tensor) -> Tensor:  # (B, channels, H, W) -> (B, D, h, w)
         raise NotImplementedError
@@ -56,7 +58,7 @@ class Network(nn.Module):
 
 
 class Views(NamedTuple):
-    """The augmented views an algorithm asks for; the data never asks who is asking."""
+    """The augmented views that an algorithm needs of each image."""
 
     labeled: tuple[str, ...] = ("weak",)
     unlabeled: tuple[str, ...] = ("weak", "strong")
@@ -70,11 +72,11 @@ class Batch(NamedTuple):
     labeled_index: Tensor  # (L,) position of each image among the labeled ones
     unlabeled: tuple[Tensor, ...]
     unlabeled_index: Tensor  # (U,) position of each image among the unlabeled ones
-    hidden_labels: Tensor  # (U,) for metrics alone, never for a loss; -1 where nobody knows
+    hidden_labels: Tensor  # (U,) for metrics only, never for a loss; -1 if unknown
 
 
 class Objective(NamedTuple):
-    """What a step minimises, and what it reports; nothing here leaves the device.
+    """What a step minimizes and what it reports, all on the device.
 
     A metric is a 0-d tensor, averaged over steps, or a `ratio`, whose two parts are summed
     over steps before they are divided. Every step reports the same names.
@@ -85,7 +87,7 @@ class Objective(NamedTuple):
 
 
 def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
-    """A metric that is averaged by its own count, such as an accuracy over selected images."""
+    """A metric that is weighted by its own count, such as an accuracy over selected images."""
     return torch.stack([numerator.detach().float(), denominator.detach().float()])
 
 
@@ -93,7 +95,7 @@ class Algorithm(nn.Module):
     """Turns a batch into an objective. Its buffers are its memory, its parameters are its heads."""
 
     views: Views = Views()
-    weak_gradient: bool = True  # False keeps weak unlabeled views out of the backward pass
+    weak_gradient: bool = True  # False leaves weak unlabeled views out of the backward pass
 
     def forward(
         self, student: Network, teacher: Network, batch: Batch, progress: Tensor
@@ -101,19 +103,73 @@ class Algorithm(nn.Module):
         raise NotImplementedError
 
     def predict(self, network: Network, images: Tensor) -> Tensor:
-        """Class probabilities; overridden where a head of the algorithm is the classifier."""
+        """Class probabilities; overridden if a head of the algorithm is the classifier."""
         logits: Tensor = network(images).logits
         return logits.float().softmax(dim=1)
 
 
+class About(NamedTuple):
+    """What `fullmatch list algorithms` shows of a method."""
+
+    paper: str
+    year: int
+    idea: str  # in about six words
+    memory: str = "none"  # what it keeps between steps
+
+
+# How a method's thresholds relate to its `threshold` setting: equal to it, scaled down from it
+# class by class, or learned, so that the setting is only a bound. Advice for a run depends on it.
+Thresholds = Literal["fixed", "per class", "adaptive"]
+
+
 @runtime_checkable
-class Spec(Protocol):
-    """A frozen dataclass that a user writes; it builds the algorithm once the task is known.
+class SpecLike(Protocol):
+    """The minimum that a spec needs; a frozen dataclass with these two works without `Spec`."""
 
-    This is all that it must have. `about` and `views` beside it are shown by the listing of
-    algorithms; which views a step makes is what the built algorithm says.
-    """
-
-    ratio: ClassVar[int]  # unlabeled images per labeled one that the method was published with
+    ratio: ClassVar[int]
 
     def build(self, task: Task) -> Algorithm: ...
+
+
+class Spec:
+    """Base class of specs, the frozen dataclasses that users write, such as `FixMatch()`.
+
+    A spec builds its algorithm once the task is known. All but `ratio` and `build` is optional.
+    """
+
+    ratio: ClassVar[int]  # unlabeled images per labeled image in the method's publication
+    about: ClassVar[About | None] = None
+    recipe: ClassVar[Mapping[str, float]] = {}  # optimizer settings of the publication
+    thresholds: ClassVar[Thresholds] = "fixed"
+
+    @property
+    def views(self) -> Views | None:
+        """For listings only; training uses the views of the built algorithm."""
+        return None
+
+    @property
+    def selects(self) -> bool:
+        """Whether the method is meant to select unlabeled images."""
+        return True
+
+    @property
+    def missing(self) -> str:
+        """What the user still has to supply before `build` works; empty if nothing."""
+        return ""
+
+    def selection_threshold(self) -> float | None:
+        """The confidence that a prediction needs to be used; None if there is no such limit."""
+        return None
+
+    def build(self, task: Task) -> Algorithm:
+        raise NotImplementedError
+
+
+def as_spec(spec: SpecLike) -> Spec:
+    """The spec itself, or, if its class does not inherit from `Spec`, a copy that does."""
+    if isinstance(spec, Spec):
+        return spec
+    cls = type(spec)
+    fields = dataclasses.fields(cast(type, cls))
+    values = {field.name: getattr(spec, field.name) for field in fields if field.init}
+    return cast(Spec, type(cls.__name__, (cls, Spec), {})(**values))

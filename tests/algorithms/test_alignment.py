@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fullmatch.algorithms.alignment import RecentMean, evened
+from fullmatch.algorithms.alignment import RecentMean, align_to_uniform
 
 
 def test_recent_mean_is_that_of_the_last_batches_this_one_included() -> None:
@@ -16,9 +16,9 @@ def test_recent_mean_is_that_of_the_last_batches_this_one_included() -> None:
         assert recent(probs).numpy() == pytest.approx(np.mean(means, axis=0), abs=1e-6)
 
 
-def test_evened_divides_by_the_mean_and_renormalises() -> None:
+def test_alignment_divides_by_the_mean_and_renormalises() -> None:
     probs = torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.2, 0.6]])
     current = torch.tensor([0.5, 0.3, 0.2])
     expected = probs / current
     expected = expected / expected.sum(dim=1, keepdim=True)
-    torch.testing.assert_close(evened(probs, current), expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(align_to_uniform(probs, current), expected, rtol=1e-4, atol=1e-5)

@@ -17,7 +17,7 @@ def test_keeps_the_last_chosen_rows_in_order(size: int, batches: list[list[bool]
         kept += [number + i for i, taken in enumerate(chosen) if taken]
         number += len(chosen)
     assert int(bank.written) == len(kept)
-    assert bool(bank.full()) is (len(kept) >= size)
+    assert bool(bank.is_full()) is (len(kept) >= size)
     last = kept[-size:]
     found = {int(bank.rows[place % size, 0]) for place in range(len(kept) - len(last), len(kept))}
     assert found == set(last)

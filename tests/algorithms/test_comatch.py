@@ -22,7 +22,7 @@ def test_agrees_with_the_reference() -> None:
         expected = slow.loss(network, batch)
         found = algorithm(network, network, batch, torch.tensor(0.5))
         assert float(found.loss.detach()) == pytest.approx(expected, rel=1e-4), step
-        assert bool(algorithm.bank.full()) is (step >= 2)
+        assert bool(algorithm.bank.is_full()) is (step >= 2)
     oldest = int(algorithm.bank.written) % 32
     rows = algorithm.bank.rows.roll(-oldest, 0).numpy()
     for row, (key, vote) in zip(rows, slow.bank, strict=True):

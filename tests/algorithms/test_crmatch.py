@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from fullmatch.algorithms import CRMatch
-from fullmatch.algorithms.crmatch import quarters
-from fullmatch.algorithms.rotation import turned
+from fullmatch.algorithms.crmatch import rotation_labels
+from fullmatch.algorithms.rotation import rotate
 from fullmatch.errors import UserError
 from tests.algorithms.agreement import opinionated
 from tests.networks import random_batch, tiny_task
@@ -55,7 +55,7 @@ def test_distance_pushes_features_apart_and_stops_at_a_right_angle() -> None:
 
 def test_four_turns_of_each_image() -> None:
     images = torch.randn(3, 1, 8, 8)
-    turns = turned(images.repeat(4, 1, 1, 1), quarters(3, images.device))
+    turns = rotate(images.repeat(4, 1, 1, 1), rotation_labels(3, images.device))
     for turn in range(4):
         assert torch.equal(turns[3 * turn + 1], torch.rot90(images[1], turn, (1, 2)))
 

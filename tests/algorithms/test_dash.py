@@ -27,7 +27,7 @@ def pseudo(limit: LossLimit, probs: list[list[float]], progress: float):
     task = tiny_task(len(probs[0]))
     batch = random_batch(task, Dash.views, labeled=len(probs), unlabeled=len(probs))
     output = Output(torch.tensor(probs).log(), torch.zeros(len(probs), 16))
-    return limit(Passes(output, output, (output,)), batch, torch.tensor(progress))
+    return limit(Passes(output, output, (output,), None), batch, torch.tensor(progress))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_mean_labeled_loss_forgets_the_beginning() -> None:
     for step in range(600):
         chance = 0.1 if step < 100 else 0.5
         output = Output(torch.tensor([[chance, 1 - chance]]).log(), torch.zeros(1, 16))
-        limit.warm_up(Passes(output, output, (output,)), batch, torch.tensor(0.0))
+        limit.warm_up(Passes(output, output, (output,), None), batch, torch.tensor(0.0))
     assert limit.labeled_loss.item() == pytest.approx(math.log(2), abs=0.02)
 
 

@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fullmatch.algorithms import ALGORITHMS, algorithm, full, names
+from fullmatch.algorithms import ALGORITHMS, SupportsFull, algorithm, full, names
 from fullmatch.core import Spec, Views
 from fullmatch.errors import UserError
 from tests.algorithms.agreement import opinionated
 from tests.algorithms.toy import TASK, Toy, spec_of
 
 every = pytest.mark.parametrize("name", names())
-FAMILY = [name for name, spec in ALGORITHMS.items() if hasattr(spec, "with_full")]
+FAMILY = [name for name, spec in ALGORITHMS.items() if isinstance(spec(), SupportsFull)]
 # Its equivariance loss sends gradient through the weak view as well, by design.
 LEARNS_FROM_WEAK = {"crmatch"}
 DRAWING = {"mixmatch", "remixmatch", "npmatch", "ups", "ups_offline", "vat"}

@@ -32,7 +32,7 @@ def test_agrees_with_the_reference() -> None:
         (algorithm.process.latent_bank, slow.latent),
         (algorithm.process.deterministic_bank, slow.path),
     ):
-        assert bank.full()
+        assert bank.is_full()
         found_rows = bank.rows.roll(-(int(bank.written) % 20), 0).numpy()
         for row, expected_row in zip(found_rows, rows, strict=True):
             assert row == pytest.approx(expected_row, abs=1e-4)

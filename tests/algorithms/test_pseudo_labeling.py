@@ -5,14 +5,14 @@ import torch
 from torch import nn
 
 from fullmatch.algorithms import FixMatch
-from fullmatch.algorithms.passes import apart, joint, ramp
+from fullmatch.algorithms.passes import linear_ramp, run_jointly, run_separately
 from fullmatch.algorithms.pseudo_labeling import (
     FixedThreshold,
     Labeler,
     PseudoLabeling,
     PseudoLabels,
     Step,
-    usage,
+    usage_metrics,
 )
 from fullmatch.core import Network, Objective, Views
 from tests.algorithms.fixed_views import batch, echo_task, objective
@@ -77,7 +77,7 @@ def test_usage_counts_known_labels_by_place() -> None:
 def test_classes_that_are_not_told_apart_are_not_found(value: float) -> None:
     label = torch.zeros(3, dtype=torch.int64)
     pseudo = PseudoLabels(torch.full((3, 6), value), label, label, torch.ones(3))
-    metrics = usage(pseudo, label)
+    metrics = usage_metrics(pseudo, label)
     assert metrics["unlabeled_top1"].tolist() == [0, 3]
     assert metrics["unlabeled_top5"].tolist() == [0, 3]
 
@@ -87,7 +87,7 @@ def test_joint_is_one_pass_cut_into_views() -> None:
     network: Network = TinyNetwork(4)
     views = [torch.randn(size, 1, 8, 8) for size in (2, 3, 1)]
     whole = network(torch.cat(views))
-    parts = joint(network, views)
+    parts = run_jointly(network, views)
     assert [len(part.logits) for part in parts] == [2, 3, 1]
     assert torch.equal(torch.cat([part.logits for part in parts]), whole.logits)
     assert torch.equal(torch.cat([part.features for part in parts]), whole.features)
@@ -98,7 +98,7 @@ def test_apart_leaves_running_statistics_alone() -> None:
     network = TinyNetwork(4)
     images = torch.randn(6, 1, 8, 8)
     before = {name: value.clone() for name, value in network.named_buffers()}
-    found = apart(network, images)
+    found = run_separately(network, images)
     assert all(torch.equal(value, before[name]) for name, value in network.named_buffers())
     found.logits.sum().backward()
     assert network.stem.weight.grad is not None
@@ -106,6 +106,6 @@ def test_apart_leaves_running_statistics_alone() -> None:
 
 
 def test_ramp() -> None:
-    values = [ramp(torch.tensor(at), 0.4).item() for at in (0.0, 0.2, 0.4, 1.0)]
+    values = [linear_ramp(torch.tensor(at), 0.4).item() for at in (0.0, 0.2, 0.4, 1.0)]
     assert values == [0.0, 0.5, 1.0, 1.0]
-    assert [ramp(torch.tensor(at), 0.0).item() for at in (0.0, 0.5)] == [1.0, 1.0]
+    assert [linear_ramp(torch.tensor(at), 0.0).item() for at in (0.0, 0.5)] == [1.0, 1.0]

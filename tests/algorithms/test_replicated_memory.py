@@ -6,7 +6,7 @@ from torch import Tensor
 
 from fullmatch import distributed
 from fullmatch.algorithms.banks import Bank
-from fullmatch.algorithms.sampling import CertainCurriculum
+from fullmatch.algorithms.sampling import LowEntropyCurriculum
 from fullmatch.algorithms.simmatch import LabeledBank
 from tests.networks import tiny_task
 
@@ -37,7 +37,9 @@ def test_labeled_bank_takes_the_images_of_both(two: list[Tensor]) -> None:
 
 
 def test_curriculum_learns_the_labels_of_both(two: list[Tensor]) -> None:
-    curriculum = CertainCurriculum(0.6, tiny_task(2, num_unlabeled=4), warmup=True, uncertainty=9.0)
+    curriculum = LowEntropyCurriculum(
+        0.6, tiny_task(2, num_unlabeled=4), warmup=True, uncertainty=9.0
+    )
     two += [torch.tensor([3]), torch.tensor([1]), torch.tensor([True])]
     curriculum.select(torch.tensor([[0.9, 0.1]]), torch.tensor([0]), torch.tensor([0.3]))
     assert curriculum.last_confident.tolist() == [0, 2, 2, 1]

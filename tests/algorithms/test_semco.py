@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fullmatch.algorithms import SemCo
-from fullmatch.algorithms.semco import Meaning, grouped, read_embeddings
+from fullmatch.algorithms.semco import SemanticLoss, group_classes, read_embeddings
 from fullmatch.errors import UserError
 from tests.algorithms.agreement import opinionated
 from tests.networks import random_batch, tiny_task
@@ -28,7 +28,7 @@ def test_agrees_with_the_reference(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", paired())
     spec = SemCo(embeddings=str(tmp_path / "rows.npy"), threshold=0.3, group_threshold=0.81)
     algorithm, network = spec.build(TASK), opinionated(8)
-    group = grouped(torch.tensor(paired())).tolist()
+    group = group_classes(torch.tensor(paired())).tolist()
     assert group[6] == group[7]
     for _ in range(3):
         batch = random_batch(TASK, algorithm.views, unlabeled=12)
@@ -39,14 +39,14 @@ def test_agrees_with_the_reference(tmp_path: Path) -> None:
         assert float(found.loss.detach()) == pytest.approx(expected, rel=1e-4)
 
 
-def test_guess_stays_inside_the_nearest_group() -> None:
+def test_label_is_from_the_nearest_group() -> None:
     rows = torch.tensor(paired()).float()
-    meaning = Meaning(rows, grouped(rows), SemCo())
-    mean, label, near = meaning.guess(rows[[6, 0]])
+    semantic = SemanticLoss(rows, group_classes(rows), SemCo())
+    embedding, label, weight = semantic.label_by_group(rows[[6, 0]])
     assert label.tolist() == [6, 0]
-    assert near.tolist() == [1, 1]
-    torch.testing.assert_close(mean[1], rows[0])
-    assert not torch.allclose(mean[0], rows[6])  # blended with its namesake
+    assert weight.tolist() == [1, 1]
+    torch.testing.assert_close(embedding[1], rows[0])
+    assert not torch.allclose(embedding[0], rows[6])  # a mean over its group of two
 
 
 @pytest.mark.parametrize(("width", "reach"), [(99, 0.15), (100, 0.2), (255, 0.2), (256, 0.28)])
@@ -57,14 +57,14 @@ def test_reach_of_a_group_depends_on_the_width(width: int, reach: float) -> None
         rows[7] = (1 - distance) * rows[6] + (1 - (1 - distance) ** 2) ** 0.5 * torch.eye(9, width)[
             8
         ]
-        group = grouped(rows)
+        group = group_classes(rows)
         assert (group[6] == group[7]).item() is together
 
 
 def test_five_groups_or_fewer_mean_none() -> None:
     rows = torch.eye(8)
     rows[4:] = rows[4]  # five groups
-    assert grouped(rows).tolist() == list(range(8))
+    assert group_classes(rows).tolist() == list(range(8))
 
 
 def test_reads_every_format(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fullmatch.algorithms import SoftMatch
-from fullmatch.algorithms.alignment import MovingMean, aligned
+from fullmatch.algorithms.alignment import MovingMean, align
 from fullmatch.algorithms.pseudo_labeling import Passes
 from fullmatch.algorithms.softmatch import GaussianWeight
 from fullmatch.core import Output
@@ -34,8 +34,8 @@ def test_label_is_the_plain_one_where_alignment_would_change_it() -> None:
     probs = torch.tensor([[0.55, 0.45], [0.95, 0.05], [0.95, 0.05]])
     output = Output(probs.log(), torch.zeros(3, 16))
     batch = random_batch(task, SoftMatch.views, unlabeled=3)
-    pseudo = labeler(Passes(output, output, (output,)), batch, torch.tensor(0.5))
-    shifted = aligned(probs, probs.mean(dim=0), torch.tensor([0.5, 0.5]))
+    pseudo = labeler(Passes(output, output, (output,), None), batch, torch.tensor(0.5))
+    shifted = align(probs, probs.mean(dim=0), torch.tensor([0.5, 0.5]))
     assert shifted[0].argmax() == 1
     assert pseudo.label.tolist() == [0, 0, 0]
     torch.testing.assert_close(pseudo.probs, probs)

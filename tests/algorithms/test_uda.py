@@ -23,7 +23,7 @@ def test_selects_by_the_prediction_before_sharpening() -> None:
     probs = torch.tensor([[0.79, 0.21], [0.8001, 0.1999]])
     output = Output(probs.log(), torch.zeros(2, 16))
     batch = random_batch(task, UDA.views, unlabeled=2)
-    pseudo = labeler(Passes(output, output, (output,)), batch, torch.tensor(0.5))
+    pseudo = labeler(Passes(output, output, (output,), None), batch, torch.tensor(0.5))
     assert pseudo.target[0].max() > 0.8  # sharpened, it would pass
     torch.testing.assert_close(pseudo.weight, torch.tensor([0.0, 1.0]))
     torch.testing.assert_close(pseudo.probs, probs)

@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 from torch.nn import functional as F
 
 from fullmatch.algorithms import UPSOffline
-from fullmatch.algorithms.ups_rounds import Choice
+from fullmatch.algorithms.ups_rounds import PseudoLabelChoice
 from fullmatch.errors import UserError
 from fullmatch.losses import negative_learning
 from tests.networks import TinyNetwork, random_batch, tiny_task
@@ -16,13 +16,13 @@ from tests.networks import TinyNetwork, random_batch, tiny_task
 TASK = tiny_task(num_classes=4, num_labeled=8, num_unlabeled=12)
 
 
-def choice() -> Choice:
+def choice() -> PseudoLabelChoice:
     positive = torch.arange(12) % 3 == 0
     negative = (torch.rand(12, 4) < 0.5) & ~positive[:, None]
-    return Choice(torch.randint(4, (12,)), positive, negative)
+    return PseudoLabelChoice(torch.randint(4, (12,)), positive, negative)
 
 
-def saved(choice: Choice, folder: Path) -> str:
+def saved(choice: PseudoLabelChoice, folder: Path) -> str:
     save_file(choice._asdict(), folder / "choice.safetensors")
     return str(folder / "choice.safetensors")
 
@@ -55,11 +55,11 @@ def test_first_round_is_the_labels_alone() -> None:
 
 
 def test_bad_choices(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="missing or no choice"):
+    with pytest.raises(UserError, match="missing or was not written"):
         UPSOffline(choice=str(tmp_path / "none")).build(TASK)
     save_file({"other": torch.zeros(1)}, tmp_path / "foreign")
-    with pytest.raises(UserError, match="missing or no choice"):
+    with pytest.raises(UserError, match="missing or was not written"):
         UPSOffline(choice=str(tmp_path / "foreign")).build(TASK)
-    few = Choice(*(part[:5] for part in choice()))
+    few = PseudoLabelChoice(*(part[:5] for part in choice()))
     with pytest.raises(UserError, match="run the rounds on this data"):
         UPSOffline(choice=saved(few, tmp_path)).build(TASK)

@@ -3,7 +3,13 @@
 import numpy as np
 import torch
 
-from fullmatch.algorithms.ups_rounds import balance, choose, positive_labels, unlikely_classes
+from fullmatch.algorithms.ups_rounds import (
+    ChoiceLimits,
+    balance_classes,
+    choose_labels,
+    positive_labels,
+    unlikely_classes,
+)
 from tests.reference.arithmetic import softmax
 from tests.reference.ups import unlikely
 
@@ -40,22 +46,27 @@ def test_balance_keeps_the_steadiest_of_each_class() -> None:
     label = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 2])
     positive = torch.tensor([1, 1, 1, 1, 1, 1, 1, 1, 0]).bool()
     deviation = torch.tensor([0.04, 0.01, 0.03, 0.02, 0.03, 0.01, 0.02, 0.01, 0.0])
-    kept = balance(label, positive, deviation, 3, least=1)
+    kept = balance_classes(label, positive, deviation, 3, minimum=1)
     assert kept.nonzero()[:, 0].tolist() == [1, 3, 4, 5, 6, 7]
-    kept = balance(label, positive, deviation, 3, least=3)
+    kept = balance_classes(label, positive, deviation, 3, minimum=3)
     assert kept.nonzero()[:, 0].tolist() == [1, 2, 3, 4, 5, 6, 7]
-    assert torch.equal(balance(label, positive, deviation, 3), positive)
+    assert torch.equal(balance_classes(label, positive, deviation, 3), positive)
 
 
 def test_a_class_without_labels_leaves_the_least() -> None:
     label, positive = torch.zeros(40, dtype=torch.int64), torch.ones(40, dtype=torch.bool)
     deviation = torch.arange(40).float()
-    assert balance(label, positive, deviation, 2).nonzero()[:, 0].tolist() == list(range(25))
+    assert balance_classes(label, positive, deviation, 2).nonzero()[:, 0].tolist() == list(
+        range(25)
+    )
 
 
 def test_only_images_without_a_label_keep_negatives() -> None:
     logits = sampled(200)
-    free, balanced = choose(logits, balanced=False), choose(logits, balanced=True, least=1)
+    free, balanced = (
+        choose_labels(logits, balanced=False),
+        choose_labels(logits, balanced=True, limits=ChoiceLimits(minimum=1)),
+    )
     assert balanced.positive.sum() < free.positive.sum()
     for choice in (free, balanced):
         assert choice.negative.any()

@@ -60,7 +60,7 @@ def mistake(here: Path, capsys: pytest.CaptureFixture[str]) -> Mistake:
         ("train --steps 1.5", "--steps: '1.5' is no whole number"),
         ("train --steps 0", "training.steps is 0, expected 1 or more"),
         ("train --seed -1", "seed is -1"),
-        ("train --set training.batch=large", "expected a whole number"),
+        ("train --set training.batch=large", "expected an integer"),
         ("train --set training.log_every=0", "expected 1 or more"),
         ("train --set nothing", "expected a.b=value"),
         ("train --labels 9", "9 labels are fewer than the 10 classes of digits"),
@@ -195,7 +195,7 @@ def test_unreadable_configs(mistake: Mistake, here: Path) -> None:
     (here / "key.toml").write_text("[training]\nstesp = 3\n")
     assert "did you mean 'steps'?" in mistake("train", "--config", "key.toml")
     (here / "type.toml").write_text('[training]\nsteps = "3"\n')
-    assert "training.steps is '3', expected a whole number" in mistake(
+    assert "training.steps is '3', expected an integer" in mistake(
         "train", "--config", "type.toml"
     )
     assert "cannot read the config" in mistake("train", "--config", str(here))

@@ -20,11 +20,11 @@ from fullmatch.config.limits import (
     Cosine,
     Count,
     Number,
-    Part,
     Positive,
     Seed,
     Share,
-    check,
+    ShareBelowOne,
+    check_limits,
     limits_of,
 )
 from fullmatch.errors import UserError
@@ -48,12 +48,12 @@ def test_every_number_has_limits(cls: type[Any]) -> None:
 
 @pytest.mark.parametrize("spec", ALGORITHMS.values())
 def test_defaults_lie_inside(spec: type[Any]) -> None:
-    check(spec())
+    check_limits(spec())
 
 
 @dataclass(frozen=True)
 class Inner:
-    part: Part = 0.0
+    part: ShareBelowOne = 0.0
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,14 @@ class Settings:
 )
 def test_what_is_outside_names_its_place(value: Settings, words: str) -> None:
     with pytest.raises(UserError) as error:
-        check(value)
+        check_limits(value)
     assert str(error.value) == words
 
 
 def test_what_is_inside_passes() -> None:
     edges = Settings(share=1.0, cosine=-1.0, number=-1e300, count=10**400, free=-1, inner=Inner())
     for value in (Settings(), edges, Settings(share=0.0, positive=1e-300), Settings, None, 3):
-        check(value)
+        check_limits(value)
 
 
 def test_names_that_cannot_be_resolved_are_let_be() -> None:
@@ -102,7 +102,7 @@ def test_names_that_cannot_be_resolved_are_let_be() -> None:
     class Foreign:
         share: "Annotated[float, Nowhere]" = 2.0  # type: ignore[name-defined]  # noqa: F821
 
-    check(Foreign())
+    check_limits(Foreign())
 
 
 def test_a_config_checks_its_algorithm() -> None:

@@ -10,7 +10,7 @@ from cyclopts import App
 from fullmatch.algorithms import algorithm
 from fullmatch.cli.commands.check import check
 from fullmatch.cli.commands.train import train
-from fullmatch.config import overrides
+from fullmatch.config import parse_overrides
 from fullmatch.data.quality import cleaning as preparation
 from fullmatch.data.quality import outliers as strangers
 from fullmatch.experiment import cross_validation as folds
@@ -44,7 +44,7 @@ def test_every_command_runs(photos: Path) -> None:
 
 def test_every_knob_exists() -> None:
     for setting in re.findall(r"--set ([\w.]+=[\w.-]+)", PAGE):
-        overrides([setting])
+        parse_overrides([setting])
         resolve(assignments=[setting])
     for name in re.findall(r"--algorithm ([\w-]+)", PAGE):
         algorithm(name)

@@ -97,7 +97,7 @@ def test_presets_of_an_algorithm_reach_the_optimizer() -> None:
 
 
 def test_labels_of_any_spelling_are_checked() -> None:
-    with pytest.raises(UserError, match=r"data.labels is 'few', expected a whole number"):
+    with pytest.raises(UserError, match=r"data.labels is 'few', expected an integer"):
         resolve(assignments=["data.labels=few"])
     with pytest.raises(UserError, match=r"data is 'digits', expected a table"):
         resolve(assignments=["data=digits"])

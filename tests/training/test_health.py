@@ -22,7 +22,7 @@ from fullmatch.algorithms import (
     full,
     names,
 )
-from fullmatch.algorithms.pseudo_labeling import PseudoLabels, usage
+from fullmatch.algorithms.pseudo_labeling import PseudoLabels, usage_metrics
 from fullmatch.experiment.run import start
 from fullmatch.experiment.settings import resolve
 from fullmatch.storage.run_folder import RunFolder
@@ -135,7 +135,7 @@ def test_a_first_round_has_nothing_to_select() -> None:
 
 def test_a_run_knows_its_knobs(tmp_path: Path) -> None:
     run = small_runs.begin(small_runs.config("flexmatch"), tmp_path / "run")
-    assert run.watch.knobs == Knobs(thresholds="by class")
+    assert run.watch.knobs == Knobs(thresholds="per class")
 
 
 def test_without_unlabeled_pictures_nothing_is_said_of_them() -> None:
@@ -196,7 +196,7 @@ def test_share_of_the_largest_class() -> None:
     probs = torch.eye(3)[[0, 0, 1, 2]]
     label = probs.argmax(dim=1)
     pseudo = PseudoLabels(probs, label, label, torch.tensor([1.0, 1.0, 1.0, 0.0]))
-    top, bottom = usage(pseudo, torch.full((4,), -1))["largest_class_share"]
+    top, bottom = usage_metrics(pseudo, torch.full((4,), -1))["largest_class_share"]
     assert float(top / bottom) == pytest.approx(2 / 3)
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from fullmatch.models import network
+from fullmatch.models import build_network
 from fullmatch.training.optimizer import momentum_buffers, parameter_groups, sgd
 
 CPU = torch.device("cpu")
@@ -13,7 +13,7 @@ CPU = torch.device("cpu")
 @pytest.mark.parametrize("name", ["wrn-10-1", "resnet18", "convnext_tiny"])
 def test_norms_and_biases_do_not_decay(name: str) -> None:
     """By the type of their owner: the norm in a ResNet's `downsample.1` has no norm in its name."""
-    model = network(name, 4, (3, 32, 32))
+    model = build_network(name, 4, (3, 32, 32))
     decayed, kept = parameter_groups(model, weight_decay=0.1)
     assert (decayed["weight_decay"], kept["weight_decay"]) == (0.1, 0.0)
     names = {p: n for n, p in model.named_parameters()}

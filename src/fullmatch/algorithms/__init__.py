@@ -1,9 +1,8 @@
-"""Every algorithm by name; `full-X` adds EML and ANL to any member of the FixMatch family."""
+"""All algorithms by name; `full-X` adds EML and ANL to any method of the FixMatch family."""
 
 from dataclasses import is_dataclass
 from typing import Any
 
-from fullmatch.algorithms.about import About
 from fullmatch.algorithms.alphamatch import AlphaMatch
 from fullmatch.algorithms.comatch import CoMatch
 from fullmatch.algorithms.crmatch import CRMatch
@@ -12,7 +11,7 @@ from fullmatch.algorithms.doublematch import DoubleMatch
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.flexmatch import FlexMatch
 from fullmatch.algorithms.freematch import FreeMatch
-from fullmatch.algorithms.full import Full, Fullable, full
+from fullmatch.algorithms.full import Full, SupportsFull, full, is_full
 from fullmatch.algorithms.mean_teacher import MeanTeacher
 from fullmatch.algorithms.mixmatch import MixMatch
 from fullmatch.algorithms.npmatch import NPMatch
@@ -28,7 +27,7 @@ from fullmatch.algorithms.uda import UDA
 from fullmatch.algorithms.ups import UPS
 from fullmatch.algorithms.ups_offline import UPSOffline
 from fullmatch.algorithms.vat import VAT
-from fullmatch.core import Spec
+from fullmatch.core import About, SpecLike
 from fullmatch.errors import UserError, did_you_mean
 
 __all__ = [
@@ -48,7 +47,6 @@ __all__ = [
     "FlexMatch",
     "FreeMatch",
     "Full",
-    "Fullable",
     "MeanTeacher",
     "MixMatch",
     "NPMatch",
@@ -59,13 +57,16 @@ __all__ = [
     "SimMatch",
     "SoftMatch",
     "Supervised",
+    "SupportsFull",
     "UPSOffline",
     "algorithm",
     "full",
+    "is_full",
+    "name_of",
     "names",
 ]
 
-ALGORITHMS: dict[str, type[Any]] = {
+ALGORITHMS: dict[str, type[SpecLike]] = {
     "supervised": Supervised,
     "pi_model": PiModel,
     "pseudo_label": PseudoLabel,
@@ -94,37 +95,33 @@ ALIASES = {"fullmatch": "full-fixmatch", "fullflex": "full-flexmatch"}
 
 
 def algorithm(name: str) -> Any:
-    """The spec of this name with its defaults, such as 'flexmatch' or 'full-flexmatch'."""
+    """The spec with this name and its defaults, such as 'flexmatch' or 'full-flexmatch'."""
     canonical = ALIASES.get(name, name)
     plain = canonical.removeprefix("full-")
     if plain not in ALGORITHMS:
         hint = did_you_mean(name, [*names(), *ALIASES])
         raise UserError(f"unknown algorithm {name!r} (see: fullmatch list algorithms){hint}")
-    spec = ALGORITHMS[plain]()
-    if not isinstance(spec, Spec) or not is_dataclass(spec):
+    spec: Any = ALGORITHMS[plain]()
+    if not isinstance(spec, SpecLike) or not is_dataclass(spec):
         raise UserError(
-            f"{type(spec).__name__} is in the table of algorithms and no core.Spec; "
+            f"{type(spec).__name__} is in the table of algorithms but is not a spec; "
             "make it a frozen dataclass that has `ratio` and `build`"
         )
     return spec if canonical == plain else full(spec)
 
 
 def names() -> list[str]:
-    """Every name that `algorithm` knows, aliases apart."""
-    fullable = [f"full-{name}" for name, spec in ALGORITHMS.items() if issubclass_fullable(spec)]
-    return [*ALGORITHMS, *fullable]
+    """Every name that `algorithm` accepts, except the aliases."""
+    full_names = [f"full-{n}" for n, cls in ALGORITHMS.items() if isinstance(cls(), SupportsFull)]
+    return [*ALGORITHMS, *full_names]
 
 
-def issubclass_fullable(spec: type[Any]) -> bool:
-    return hasattr(spec, "with_full")
-
-
-def name_of(spec: Any) -> str:
-    """The plain name of a spec, without `full-`: whether it is full is one of its fields."""
+def name_of(spec: object) -> str:
+    """The plain name of a spec, without `full-`, which is one of its fields."""
     for name, cls in ALGORITHMS.items():
         if type(spec) is cls:
             return name
     raise UserError(
-        f"{type(spec).__name__} is not in the table of algorithms, so no config could name it; "
+        f"{type(spec).__name__} is not in the table of algorithms, so a config cannot name it; "
         "add it to ALGORITHMS in fullmatch/algorithms/__init__.py"
     )

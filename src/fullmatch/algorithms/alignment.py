@@ -1,21 +1,26 @@
-"""Distribution alignment: predictions rescaled to meet a wanted one on average."""
+"""Distribution alignment: rescale predictions so that their mean matches a target."""
 
 import torch
 from torch import Tensor, nn
 
 from fullmatch import distributed
 
-TINY = 1e-6  # added to both distributions, so that a class nobody predicts divides by something
+EPSILON = 1e-6  # added to both distributions, so that a class never predicted causes no 0 / 0
 
 
-def aligned(probs: Tensor, current: Tensor, wanted: Tensor) -> Tensor:
-    """Each row times wanted / current, renormalised; all three are probabilities."""
-    scaled = probs * ((wanted + TINY) / (current + TINY))
+def align(probs: Tensor, current: Tensor, target: Tensor) -> Tensor:
+    """Each row times target / current, renormalized; all three are probabilities."""
+    scaled = probs * ((target + EPSILON) / (current + EPSILON))
     return scaled / scaled.sum(dim=1, keepdim=True)
 
 
+def align_to_uniform(probs: Tensor, current: Tensor) -> Tensor:
+    """Align to equal shares of all classes."""
+    return align(probs, current, torch.full_like(current, 1 / len(current)))
+
+
 class MovingMean(nn.Module):
-    """Moving average of the mean prediction of a batch; the first batch sets it."""
+    """Moving average of a batch's mean prediction, starting at that of the first batch."""
 
     mean: Tensor  # (C,)
     started: Tensor  # () bool
@@ -28,7 +33,7 @@ class MovingMean(nn.Module):
 
     @torch.no_grad()
     def forward(self, probs: Tensor) -> Tensor:  # (B, C) -> (C,)
-        """The average with this batch already in it."""
+        """The average, including this batch."""
         batch = distributed.mean(probs.float().mean(dim=0))
         self.mean.lerp_(batch, torch.where(self.started, 1 - self.momentum, 1.0))
         self.started.fill_(True)
@@ -36,10 +41,10 @@ class MovingMean(nn.Module):
 
 
 class RecentMean(nn.Module):
-    """Mean of the mean predictions of the last batches, or of those there have been."""
+    """Mean of the mean predictions of the last `length` batches."""
 
     means: Tensor  # (length, C)
-    batches: Tensor  # () int64, how many there have been
+    batches: Tensor  # () int64, number of batches so far
 
     def __init__(self, num_classes: int, length: int) -> None:
         super().__init__()
@@ -48,14 +53,9 @@ class RecentMean(nn.Module):
 
     @torch.no_grad()
     def forward(self, probs: Tensor) -> Tensor:  # (B, C) -> (C,)
-        """The mean with this batch already in it."""
+        """The mean, including this batch."""
         length = len(self.means)
         place = (self.batches % length)[None]
         self.means[place] = distributed.mean(probs.float().mean(dim=0))[None]
         self.batches += 1
         return self.means.sum(dim=0) / self.batches.clamp(max=length)
-
-
-def evened(probs: Tensor, current: Tensor) -> Tensor:
-    """Aligned to equal shares of all classes."""
-    return aligned(probs, current, torch.full_like(current, 1 / len(current)))

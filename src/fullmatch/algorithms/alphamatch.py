@@ -1,9 +1,8 @@
-"""AlphaMatch (Gong et al., CVPR 2021): all views agree, in alpha divergence, with one distribution.
+"""AlphaMatch (Gong et al., CVPR 2021): all views match one target in alpha divergence.
 
-Reconstructed from the paper's abstract alone: no code is public and no copy could be read. The
-alternation of a closed-form target and a gradient step, and the divergences, follow from it; the
-values of alpha, beta and the number of strong views are ours, so published numbers cannot be
-expected of it.
+Reconstructed from the paper's abstract only, since no code is public. The alternation of a
+closed-form target with a gradient step, and the divergences, follow from the abstract. The values
+of alpha, beta and the number of strong views are our own, so do not expect the published numbers.
 """
 
 from dataclasses import dataclass
@@ -12,20 +11,30 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from fullmatch.algorithms.about import About
-from fullmatch.algorithms.alignment import RecentMean, evened
-from fullmatch.algorithms.passes import joint
+from fullmatch.algorithms.alignment import RecentMean, align_to_uniform
+from fullmatch.algorithms.passes import run_jointly
 from fullmatch.config.limits import Amount, Count, Natural, Number
-from fullmatch.core import Algorithm, Batch, Network, Objective, Output, Task, Views, ratio
+from fullmatch.core import (
+    About,
+    Algorithm,
+    Batch,
+    Network,
+    Objective,
+    Output,
+    Spec,
+    Task,
+    Views,
+    ratio,
+)
 from fullmatch.errors import UserError
 from fullmatch.losses import alpha_divergence, cross_entropy, power_mean
 
 
 class AlphaMatchLoss(Algorithm):
-    """The sum over strong views of D_alpha(target, strong), plus D_beta(weak, target) if wanted.
+    """The sum over strong views of D_alpha(target, strong), plus an optional D_beta(weak, target).
 
-    The weak view has a say in the target. That it should also be pulled towards it is a possible
-    reading, but then all views settle on one class when labels are few: it is off.
+    The weak view takes part in the target. The abstract can also be read as pulling the weak view
+    towards the target, but with few labels all views then collapse to one class: it is off.
     """
 
     def __init__(self, spec: "AlphaMatch", task: Task) -> None:
@@ -36,29 +45,29 @@ class AlphaMatchLoss(Algorithm):
     def outputs(self, student: Network, batch: Batch) -> tuple[Output, ...]:
         weak, *strong = batch.unlabeled
         if self.weak_gradient:
-            return joint(student, [batch.labeled[0], weak, *strong])
+            return run_jointly(student, [batch.labeled[0], weak, *strong])
         with torch.no_grad():
             teacher: Output = student(weak)
-        labeled, *rest = joint(student, [batch.labeled[0], *strong])
-        return labeled, teacher, *rest
+        labeled, *outputs = run_jointly(student, [batch.labeled[0], *strong])
+        return labeled, teacher, *outputs
 
     @torch.no_grad()
     def target(self, weak: Tensor, strong: Tensor) -> Tensor:  # (U, C), (n, U, C), all logarithms
-        """The distribution that minimises the loss while the predictions stand still.
+        """The distribution that minimizes the loss for fixed predictions.
 
-        D_alpha(t, p) is D_(1 - alpha)(p, t): where beta is 1 - alpha all terms are of one order,
-        and the minimum is their power mean; else it starts a mirror descent.
+        D_alpha(t, p) is D_(1 - alpha)(p, t): if beta is 1 - alpha, all terms have the same order
+        and the minimum is their power mean; otherwise mirror descent starts from it.
         """
         spec = self.spec
         if self.recent is not None:
-            weak = evened(weak.exp(), self.recent(weak.exp())).clamp(min=1e-12).log()
+            weak = align_to_uniform(weak.exp(), self.recent(weak.exp())).clamp(min=1e-12).log()
         target = power_mean(torch.cat([weak[None], strong]), spec.beta)
         if spec.closed_form:
             return target
         for _ in range(spec.descents):
             pull = (spec.beta * (weak - target)).exp() / spec.beta
             push = ((spec.alpha - 1) * (target - strong)).exp().sum(dim=0) / (spec.alpha - 1)
-            # What all classes share normalising would remove; the rest moves by one at most.
+            # Without what all classes share, which normalizing removes; limited to one per step.
             step = pull - push
             step = step - (target.exp() * step).sum(dim=1, keepdim=True)
             target = (target + (spec.rate * step).clamp(-1, 1)).log_softmax(dim=1)
@@ -77,20 +86,20 @@ class AlphaMatchLoss(Algorithm):
             weak_part = alpha_divergence(weak, target, self.spec.beta)
             consistency = consistency + self.spec.weak_weight * weak_part
         known = batch.hidden_labels >= 0
-        right = (target.argmax(dim=1) == batch.hidden_labels) & known
+        correct = (target.argmax(dim=1) == batch.hidden_labels) & known
         return Objective(
             supervised + self.spec.coefficient * consistency,
             {
                 "supervised": supervised,
                 "consistency": consistency,
-                "unlabeled_top1": ratio(right.sum(), known.sum()),
+                "unlabeled_top1": ratio(correct.sum(), known.sum()),
             },
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlphaMatch:
-    """There is no threshold, hence no pseudo-label that EML or ANL could attach to."""
+class AlphaMatch(Spec):
+    """Without a threshold there are no pseudo-labels for EML or ANL."""
 
     about: ClassVar[About] = About("AlphaMatch", 2021, "alpha divergence to one shared target")
     ratio: ClassVar[int] = 7
@@ -98,11 +107,11 @@ class AlphaMatch:
     coefficient: Amount = 1.0
     alpha: Number = 0.5  # between target and strong views
     beta: Number = 0.5  # between weak view and target
-    weak_weight: Amount = 0.0  # of the weak view's own divergence; see AlphaMatchLoss
+    weak_weight: Amount = 0.0  # weight of the weak view's divergence; see AlphaMatchLoss
     strong_views: Count = 2
     align: bool = False  # distribution alignment, which the authors add on CIFAR-100
-    descents: Natural = 5  # mirror descent, needed only where alpha + beta is not 1
-    rate: Amount = 0.25
+    descents: Natural = 5  # steps of mirror descent, used only if alpha + beta is not 1
+    rate: Amount = 0.25  # step size of the mirror descent
 
     @property
     def views(self) -> Views:
@@ -115,7 +124,8 @@ class AlphaMatch:
     def build(self, task: Task) -> AlphaMatchLoss:
         if not self.closed_form and (self.alpha == 1 or self.beta == 0):
             raise UserError(
-                "alphamatch needs alpha other than 1 and beta other than 0, or 1 - beta"
+                "alphamatch needs algorithm.alpha = 1 - algorithm.beta, or else alpha other "
+                f"than 1 and beta other than 0; got {self.alpha} and {self.beta}"
             )
         if self.strong_views < 1:
             raise UserError(f"alphamatch needs at least 1 strong view; got {self.strong_views}")

@@ -1,4 +1,4 @@
-"""A memory of the last rows seen, written in place and equal in every process."""
+"""A memory of the most recent rows, written in place and equal in every process."""
 
 import torch
 from torch import Tensor, nn
@@ -7,10 +7,10 @@ from fullmatch import distributed
 
 
 class Bank(nn.Module):
-    """First in, first out: a new row takes the place of the oldest one."""
+    """First in, first out: a new row replaces the oldest one."""
 
     rows: Tensor  # (size, width)
-    written: Tensor  # () int64, rows ever written; the next one goes to its remainder by size
+    written: Tensor  # () int64, total rows written; the next row goes to `written % size`
 
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
@@ -19,25 +19,25 @@ class Bank(nn.Module):
 
     @torch.no_grad()
     def write(self, rows: Tensor, chosen: Tensor | None = None) -> None:
-        """Append the rows of all processes, or those `chosen` (N,) bool, in their order."""
+        """Append the rows of all processes in order, or only those `chosen` (N,) bool."""
         rows = distributed.gather(rows.to(self.rows.dtype))
-        everything = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
-        chosen = everything if chosen is None else distributed.gather(chosen)
-        # By pieces no longer than the bank, so that no place is written twice at once.
+        every_row = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
+        chosen = every_row if chosen is None else distributed.gather(chosen)
+        # In pieces no longer than the bank, so that no place is written twice at once.
         size = len(self.rows)
         for piece, taken in zip(torch.split(rows, size), torch.split(chosen, size), strict=True):
-            first = taken.logical_not().sort(stable=True).indices  # the chosen ones lead
+            first = taken.logical_not().sort(stable=True).indices  # chosen rows come first
             steps = torch.arange(len(piece), device=piece.device)
             place = (self.written + steps) % size
             keep = (steps < taken.sum())[:, None]
             self.rows[place] = torch.where(keep, piece[first], self.rows[place])
             self.written += taken.sum()
 
-    def full(self) -> Tensor:  # () bool
+    def is_full(self) -> Tensor:  # () bool
         return self.written >= len(self.rows)
 
     def mean(self) -> Tensor:  # (width,)
-        """The mean of the rows written so far; zero before the first."""
+        """The mean of the rows written so far; zero if there are none."""
         steps = torch.arange(len(self.rows), device=self.rows.device)
         filled = (steps < self.written).float()[:, None]
         return (filled * self.rows).sum(dim=0) / filled.sum().clamp(min=1)

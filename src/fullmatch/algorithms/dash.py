@@ -1,4 +1,4 @@
-"""Dash (Xu et al., ICML 2021): select by the loss of the weak view, under a falling limit."""
+"""Dash (Xu et al., ICML 2021): select images whose weak loss is below a falling limit."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,20 +8,27 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fullmatch import distributed
-from fullmatch.algorithms.about import About
 from fullmatch.algorithms.fixmatch import FixMatch
-from fullmatch.algorithms.pseudo_labeling import Member, Passes, PseudoLabels, Step
+from fullmatch.algorithms.pseudo_labeling import (
+    ExtendedPseudoLabeling,
+    Passes,
+    PseudoLabels,
+    Step,
+)
 from fullmatch.config.limits import Amount, Natural, Positive, Share
-from fullmatch.core import Batch, Objective, Task
+from fullmatch.core import About, Batch, Objective, Task
 from fullmatch.losses import cross_entropy
 
-RECENT = 100  # steps that the mean labeled loss looks back on
+RECENT = 100  # steps that the mean labeled loss covers
 
 
 class LossLimit(nn.Module):
-    """Labels whose loss on the weak view is at most rho; rho starts at the mean labeled loss."""
+    """Selects labels whose loss on the weak view is at most rho.
 
-    steps: Tensor  # () int64, so far
+    rho starts at the mean labeled loss.
+    """
+
+    steps: Tensor  # () int64, steps so far
     labeled_loss: Tensor  # () mean over the last steps of the warm-up
     start: Tensor  # () progress when the warm-up ended
 
@@ -33,14 +40,14 @@ class LossLimit(nn.Module):
         self.register_buffer("start", torch.zeros(()))
 
     def rho(self, progress: Tensor) -> Tensor:
-        """The limit: a factor gamma lower after each stretch of training, down to rho_min."""
+        """The limit: divided by gamma after each stretch of training, down to rho_min."""
         spec = self.spec
         # The margin keeps rounding from ending a stretch one step late.
         stretches = ((progress - self.start) / spec.every + 1e-4).floor()
         return (spec.factor * spec.gamma**-stretches * self.labeled_loss).clamp(min=spec.rho_min)
 
-    def warm_up(self, passes: Passes, batch: Batch, progress: Tensor) -> Tensor:
-        """Whether this step still is warm-up; if so, its labeled loss joins the mean."""
+    def warm_up(self, passes: Passes[object], batch: Batch, progress: Tensor) -> Tensor:
+        """Whether this step is still warm-up; if so, its labeled loss enters the mean."""
         short = progress < self.spec.longest_warmup
         warming = (self.steps == 0) | ((self.steps < self.spec.warmup) & short)
         loss = distributed.mean(cross_entropy(passes.labeled.logits, batch.labels))
@@ -50,7 +57,7 @@ class LossLimit(nn.Module):
         self.steps.add_(1)
         return warming
 
-    def forward(self, passes: Passes, batch: Batch, progress: Tensor) -> PseudoLabels:
+    def forward(self, passes: Passes[object], batch: Batch, progress: Tensor) -> PseudoLabels:
         warming = self.warm_up(passes, batch, progress)
         logits = passes.weak.logits.detach().float()
         probs = logits.softmax(dim=1)
@@ -63,28 +70,29 @@ class LossLimit(nn.Module):
         return PseudoLabels(probs, label, target, ((loss <= rho) & ~warming).float())
 
 
-class DashLoss(Member):
-    def additions(self, step: Step) -> list[Objective]:
-        rho = self.labeler.rho(step.progress)  # type: ignore[operator]
-        return [*super().additions(step), Objective(torch.zeros_like(rho), {"rho": rho})]
+class DashLoss(ExtendedPseudoLabeling):
+    def extra_objectives(self, step: Step[object]) -> list[Objective]:
+        assert isinstance(self.labeler, LossLimit)
+        rho = self.labeler.rho(step.progress)
+        return [*super().extra_objectives(step), Objective(torch.zeros_like(rho), {"rho": rho})]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dash(FixMatch):
-    """Warms up on the labels alone; full-dash learns its negatives even then."""
+    """Warms up on the labels only; full-dash learns its negatives even then."""
 
     about: ClassVar[About] = About(
         "Dash", 2021, "weak loss under a falling limit", "labeled loss of the warm-up"
     )
 
-    threshold: ClassVar[float] = 0.0  # type: ignore[misc]  # no field: the limit takes its place
+    threshold: ClassVar[float] = 0.0  # type: ignore[misc]  # not a field: the limit replaces it
     warmup: Natural = 2048  # steps
-    longest_warmup: Share = 0.1  # share of the training at which a short run ends its warm-up
-    temperature: Positive = 0.5  # of the soft labels, until rho reaches rho_min; then they are hard
-    factor: Positive = 1.0001  # of the labeled loss, for the first limit
-    gamma: Positive = 1.27  # by which the limit falls
+    longest_warmup: Share = 0.1  # share of the training after which any warm-up ends
+    temperature: Positive = 0.5  # of the soft labels; labels are hard once rho is rho_min
+    factor: Positive = 1.0001  # the first limit is the labeled loss times this
+    gamma: Positive = 1.27  # each fall divides the limit by this
     every: Positive = 10 / 1024  # share of the training between two falls
-    rho_min: Amount = 0.05  # a limit of 0.05 is a threshold of 0.951
+    rho_min: Amount = 0.05  # a limit of 0.05 equals a threshold of 0.951
 
     def labeler(self, task: Task) -> LossLimit:
         return LossLimit(self)

@@ -1,6 +1,6 @@
-"""DoubleMatch (Wallin et al., ICPR 2022): every image also learns its weak view's features.
+"""DoubleMatch (Wallin et al., ICPR 2022): every strong view also learns the weak view's features.
 
-The pseudo-labels are FixMatch's; what is added is a self-supervised loss that leaves no image out.
+The pseudo-labels are FixMatch's; a self-supervised loss on all images is added.
 """
 
 from collections.abc import Sequence
@@ -9,23 +9,22 @@ from typing import ClassVar
 
 from torch import nn
 
-from fullmatch.algorithms.about import About
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.pseudo_labeling import Step
 from fullmatch.config.limits import Amount
-from fullmatch.core import Objective, Task
+from fullmatch.core import About, Objective, Task
 from fullmatch.losses import cosine_distance
 
 
 class FeatureAgreement(nn.Module):
-    """1 - cosine of the projected strong features with the weak ones, over all images."""
+    """1 - cosine of the projected strong features and the weak features, over all images."""
 
     def __init__(self, features: int, coefficient: float) -> None:
         super().__init__()
         self.head = nn.Linear(features, features)
         self.coefficient = coefficient
 
-    def forward(self, step: Step) -> Objective:
+    def forward(self, step: Step[object]) -> Objective:
         strong = self.head(step.passes.strong[0].features)
         loss = cosine_distance(strong, step.passes.weak.features.detach())
         return Objective(self.coefficient * loss, {"feature_distance": loss})
@@ -33,10 +32,10 @@ class FeatureAgreement(nn.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class DoubleMatch(FixMatch):
-    """`features` is the authors' w_s, which they set by data set and number of labels.
+    """`features` is the authors' w_s, which depends on the data set and the number of labels.
 
     CIFAR-10 with 40, 250, 4000 labels: 0.5, 1, 5; CIFAR-100 with 400, 2500, 10000: 2, 5, 10, with
-    a cosine of 5/16; SVHN with 40, 250, 1000: 0.001, 0.05, 0.05; STL-10: 1.
+    `optimizer.cosine=0.3125`; SVHN with 40, 250, 1000: 0.001, 0.05, 0.05; STL-10: 1.
     """
 
     about: ClassVar[About] = About("DoubleMatch", 2022, "weak features taught to every strong view")

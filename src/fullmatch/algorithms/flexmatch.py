@@ -1,4 +1,4 @@
-"""FlexMatch (Zhang et al., NeurIPS 2021): classes that lag behind get a lower threshold."""
+"""FlexMatch (Zhang et al., NeurIPS 2021): lower thresholds for classes that lag behind."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,15 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from fullmatch import distributed
-from fullmatch.algorithms.about import About
-from fullmatch.algorithms.fixmatch import FixMatch, Thresholds
-from fullmatch.core import Task
+from fullmatch.algorithms.fixmatch import FixMatch
+from fullmatch.core import About, Task, Thresholds
 
 
 class CurriculumThreshold(nn.Module):
-    """Scales the threshold of each class by how many images it already labels confidently."""
+    """Scales the threshold of each class by how many images already have it as a sure label."""
 
-    last_confident: Tensor  # (N,) the label each image was last sure of; num_classes: none yet
+    last_confident: Tensor  # (N,) last confident label of each image; num_classes: none yet
 
     def __init__(self, threshold: float, task: Task, *, warmup: bool) -> None:
         super().__init__()
@@ -24,7 +23,7 @@ class CurriculumThreshold(nn.Module):
         self.register_buffer("last_confident", none_yet)
 
     def learned(self) -> Tensor:  # (C,)
-        """Each class's count over the largest, where images without a label count as a class."""
+        """Each class's count divided by the largest; images without a label count as a class."""
         counts = torch.zeros(self.num_classes + 1, device=self.last_confident.device)
         counts.scatter_add_(
             0, self.last_confident, torch.ones_like(counts[:1]).expand_as(self.last_confident)
@@ -43,7 +42,7 @@ class CurriculumThreshold(nn.Module):
         return weight
 
     def remember(self, index: Tensor, label: Tensor, confident: Tensor) -> None:
-        """Write this batch's sure labels; no image stands twice in it, so order is no matter."""
+        """Write this batch's confident labels; no image is in it twice, so order is irrelevant."""
         index = distributed.gather(index)
         label, confident = distributed.gather(label), distributed.gather(confident)
         self.last_confident[index] = torch.where(confident, label, self.last_confident[index])
@@ -52,11 +51,11 @@ class CurriculumThreshold(nn.Module):
 @dataclass(frozen=True, kw_only=True)
 class FlexMatch(FixMatch):
     about: ClassVar[About] = About(
-        "FlexMatch", 2021, "lower thresholds for classes lagging behind", "a label an image"
+        "FlexMatch", 2021, "lower thresholds for classes lagging behind", "one label per image"
     )
-    thresholds: ClassVar[Thresholds] = "by class"
+    thresholds: ClassVar[Thresholds] = "per class"
 
-    warmup: bool = True  # images without a confident label hold all thresholds down
+    warmup: bool = True  # images without a confident label lower all thresholds
 
     def weighting(self, task: Task) -> nn.Module:
         return CurriculumThreshold(self.threshold, task, warmup=self.warmup)

@@ -1,4 +1,4 @@
-"""FreeMatch (Wang et al., ICLR 2023): thresholds follow the predictions, classes stay even."""
+"""FreeMatch (Wang et al., ICLR 2023): self-adaptive thresholds and a fairness loss."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,21 +8,25 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fullmatch import distributed
-from fullmatch.algorithms.about import About
-from fullmatch.algorithms.fixmatch import FixMatch, Thresholds
-from fullmatch.algorithms.pseudo_labeling import Labeler, Member, Step
+from fullmatch.algorithms.fixmatch import FixMatch
+from fullmatch.algorithms.pseudo_labeling import (
+    ExtendedPseudoLabeling,
+    Labeler,
+    PseudoLabeling,
+    Step,
+)
 from fullmatch.config.limits import Amount, Share
-from fullmatch.core import Objective, Task
+from fullmatch.core import About, Objective, Task, Thresholds
 from fullmatch.errors import UserError
 from fullmatch.losses import self_adaptive_fairness
 
 
 class SelfAdaptiveThreshold(nn.Module):
-    """The mean confidence, scaled down for classes that are predicted less."""
+    """The mean confidence, scaled down for classes that are predicted less often."""
 
     confidence: Tensor  # () moving average of the largest probability
-    probs: Tensor  # (C,) of the probabilities
-    labels: Tensor  # (C,) of how often each class has the largest
+    probs: Tensor  # (C,) moving average of the probabilities
+    labels: Tensor  # (C,) moving average of how often each class is the argmax
 
     def __init__(self, spec: "FreeMatch", num_classes: int) -> None:
         super().__init__()
@@ -38,7 +42,7 @@ class SelfAdaptiveThreshold(nn.Module):
 
     def forward(self, probs: Tensor, index: Tensor) -> Tensor:
         confidence, label = probs.max(dim=1)
-        # Before selecting: this batch already counts in its own thresholds.
+        # Before selecting, so that this batch is part of its own thresholds.
         self.remember(probs, confidence, label)
         return (confidence >= self.thresholds()[label]).float()
 
@@ -50,12 +54,14 @@ class SelfAdaptiveThreshold(nn.Module):
         self.labels.lerp_(distributed.mean(labels.mean(dim=0)), new)
 
 
-class FreeMatchLoss(Member):
-    """The fairness loss reads the averages that the thresholds are made of."""
+class FreeMatchLoss(ExtendedPseudoLabeling):
+    """The fairness loss uses the same moving averages as the thresholds."""
 
-    fairness: float = 0.0
+    def __init__(self, plain: PseudoLabeling, fairness: float) -> None:
+        super().__init__(plain)
+        self.fairness = fairness
 
-    def additions(self, step: Step) -> list[Objective]:
+    def extra_objectives(self, step: Step[object]) -> list[Objective]:
         assert isinstance(self.labeler, Labeler)
         adaptive = self.labeler.weighting
         assert isinstance(adaptive, SelfAdaptiveThreshold)
@@ -63,7 +69,7 @@ class FreeMatchLoss(Member):
             step.passes.strong[0].logits, step.pseudo.weight, adaptive.probs, adaptive.labels
         )
         metrics = {"fairness": fairness, "threshold": adaptive.thresholds().mean()}
-        return [*super().additions(step), Objective(self.fairness * fairness, metrics)]
+        return [*super().extra_objectives(step), Objective(self.fairness * fairness, metrics)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,26 +77,24 @@ class FreeMatch(FixMatch):
     """For SVHN, TorchSSL keeps the thresholds in [0.9, 0.95]: `floor=0.9, threshold=0.95`."""
 
     about: ClassVar[About] = About(
-        "FreeMatch", 2023, "self-adaptive thresholds, even classes", "means of the predictions"
+        "FreeMatch", 2023, "self-adaptive thresholds, balanced classes", "means of the predictions"
     )
-    thresholds: ClassVar[Thresholds] = "found"
+    thresholds: ClassVar[Thresholds] = "adaptive"
 
-    threshold: Share = 1.0  # above which no class's own threshold rises
-    floor: Share = 0.0  # below which none falls
+    threshold: Share = 1.0  # upper bound of every class's threshold
+    floor: Share = 0.0  # lower bound of every class's threshold
     momentum: Share = 0.999  # of the averages
     fairness: Amount = 0.01  # weight of the fairness loss
 
     def __post_init__(self) -> None:
         if self.floor > self.threshold:
             raise UserError(
-                f"algorithm.floor is {self.floor}, expected {self.threshold} or less, which is "
-                "algorithm.threshold"
+                f"algorithm.floor is {self.floor}, expected {self.threshold} or less, the value "
+                "of algorithm.threshold"
             )
 
     def weighting(self, task: Task) -> SelfAdaptiveThreshold:
         return SelfAdaptiveThreshold(self, task.num_classes)
 
     def build(self, task: Task) -> FreeMatchLoss:
-        algorithm = FreeMatchLoss(super().build(task))
-        algorithm.fairness = self.fairness
-        return algorithm
+        return FreeMatchLoss(super().build(task), self.fairness)

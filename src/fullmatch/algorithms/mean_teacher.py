@@ -1,4 +1,4 @@
-"""Mean Teacher (Tarvainen and Valpola, NeurIPS 2017): agree with the average of one's past."""
+"""Mean Teacher (Tarvainen and Valpola, NeurIPS 2017): agree with the averaged network."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,15 +6,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from fullmatch.algorithms.about import About
-from fullmatch.algorithms.passes import apart, ramp
+from fullmatch.algorithms.passes import linear_ramp, run_separately
 from fullmatch.config.limits import Amount, Share
-from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
+from fullmatch.core import About, Algorithm, Batch, Network, Objective, Spec, Task, Views
 from fullmatch.losses import cross_entropy, squared_distance
 
 
 class MeanTeacherLoss(Algorithm):
-    """Both networks see the unlabeled views with statistics of the batch, in training mode."""
+    """Both networks process the unlabeled views in training mode, with batch statistics."""
 
     def __init__(self, spec: "MeanTeacher") -> None:
         super().__init__()
@@ -26,10 +25,10 @@ class MeanTeacherLoss(Algorithm):
         first, second = batch.unlabeled
         supervised = cross_entropy(student(batch.labeled[0]).logits, batch.labels)
         with torch.no_grad():
-            target = apart(teacher, first).logits.float().softmax(dim=1)
-        probs = apart(student, second).logits.float().softmax(dim=1)
+            target = run_separately(teacher, first).logits.float().softmax(dim=1)
+        probs = run_separately(student, second).logits.float().softmax(dim=1)
         consistency = squared_distance(probs, target)
-        scale = self.spec.coefficient * ramp(progress, self.spec.ramp)
+        scale = self.spec.coefficient * linear_ramp(progress, self.spec.ramp)
         return Objective(
             supervised + scale * consistency,
             {"supervised": supervised, "consistency": consistency},
@@ -37,14 +36,14 @@ class MeanTeacherLoss(Algorithm):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanTeacher:
-    """The teacher is the trainer's own moving average, so its decay is `training.ema`."""
+class MeanTeacher(Spec):
+    """The teacher is the trainer's moving average, so its decay is `training.ema`."""
 
     about: ClassVar[About] = About("Mean Teacher", 2017, "agree with the averaged network")
     views: ClassVar[Views] = Views(unlabeled=("weak", "weak"))
     ratio: ClassVar[int] = 1
 
-    coefficient: Amount = 50.0  # of the squared distance, once the ramp is up
+    coefficient: Amount = 50.0  # of the squared distance, at the end of the ramp
     ramp: Share = 0.4  # share of the training over which the coefficient rises
 
     def build(self, task: Task) -> MeanTeacherLoss:

@@ -1,4 +1,4 @@
-"""MixMatch (Berthelot et al., NeurIPS 2019): guess labels from two views, then mix everything."""
+"""MixMatch (Berthelot et al., NeurIPS 2019): guess labels from two views, then mix all images."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,16 +7,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from fullmatch.algorithms.about import About
-from fullmatch.algorithms.passes import apart, ramp
+from fullmatch.algorithms.passes import linear_ramp, run_separately
 from fullmatch.augment.mix import draw, mixup
 from fullmatch.config.limits import Amount, Positive, Share
-from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
+from fullmatch.core import About, Algorithm, Batch, Network, Objective, Spec, Task, Views
 from fullmatch.losses import cross_entropy, sharpen, squared_distance
 
 
 class MixMatchLoss(Algorithm):
-    """One pass over all mixed pictures; the passes that guess leave running statistics alone."""
+    """Only the pass over the mixed images updates the running statistics."""
 
     def __init__(self, spec: "MixMatch", num_classes: int) -> None:
         super().__init__()
@@ -24,8 +23,8 @@ class MixMatchLoss(Algorithm):
 
     @torch.no_grad()
     def guess(self, student: Network, views: tuple[Tensor, ...]) -> Tensor:  # (U, C)
-        """The mean of the views' predictions, sharpened after the mean and not before."""
-        probs = [apart(student, view).logits.float().softmax(dim=1) for view in views]
+        """The mean of the views' predictions, sharpened after averaging."""
+        probs = [run_separately(student, view).logits.float().softmax(dim=1) for view in views]
         return sharpen(torch.stack(probs).mean(dim=0), self.spec.temperature)
 
     def forward(
@@ -40,7 +39,7 @@ class MixMatchLoss(Algorithm):
         logits = student(images).logits
         supervised = cross_entropy(logits[:size], targets[:size])
         consistency = squared_distance(logits[size:].float().softmax(dim=1), targets[size:])
-        scale = spec.coefficient * ramp(progress, spec.ramp)
+        scale = spec.coefficient * linear_ramp(progress, spec.ramp)
         return Objective(
             supervised + scale * consistency,
             {"supervised": supervised, "consistency": consistency},
@@ -48,8 +47,8 @@ class MixMatchLoss(Algorithm):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixMatch:
-    """TorchSSL's settings; the paper has alpha 0.75 and a coefficient by data set (75 to 250)."""
+class MixMatch(Spec):
+    """Settings of TorchSSL; the paper uses alpha 0.75 and coefficients from 75 to 250."""
 
     about: ClassVar[About] = About("MixMatch", 2019, "guessed labels, mixed with real ones")
     views: ClassVar[Views] = Views(unlabeled=("weak", "weak"))
@@ -57,7 +56,7 @@ class MixMatch:
 
     alpha: Positive = 0.5  # of the beta distribution that the mixing weight is drawn from
     temperature: Positive = 0.5  # of the guessed labels; lower is sharper
-    coefficient: Amount = 100.0  # of the squared distance, once the ramp is up
+    coefficient: Amount = 100.0  # of the squared distance, at the end of the ramp
     ramp: Share = 0.4  # share of the training over which the coefficient rises
 
     def build(self, task: Task) -> MixMatchLoss:

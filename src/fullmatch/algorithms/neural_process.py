@@ -1,4 +1,4 @@
-"""A neural process as a classifier: a set of labeled features says how to read other features."""
+"""A neural process as a classifier: labeled features are the context for other features."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -17,7 +17,7 @@ SLOPE = 0.1
 
 
 class Gaussian(NamedTuple):
-    """Of a whole set, not of each image in it."""
+    """A diagonal Gaussian over the latent space, for a whole set of images."""
 
     mean: Tensor  # (L,)
     deviation: Tensor  # (L,)
@@ -29,10 +29,10 @@ class Gaussian(NamedTuple):
 class NeuralProcess(nn.Module):
     """Two encoders of labeled features, a Gaussian over their mean, and a decoder.
 
-    Away from training both means come from memory, which holds what the encoders last said.
+    For prediction both means come from memory, which holds the encoders' latest outputs.
     """
 
-    draws: Tensor  # (S, L), those of prediction
+    draws: Tensor  # (S, L), standard normal, for prediction
 
     def __init__(
         self, features: int, num_classes: int, *, latent: float, samples: int, rows: int
@@ -53,7 +53,7 @@ class NeuralProcess(nn.Module):
             bank.written += 1
 
     def draw(self, times: int) -> tuple[Tensor, ...]:  # (S, L) each
-        """In one call, since compiled code does not keep the order of several."""
+        """Drawn in one call, since compiled code does not preserve the order of several calls."""
         return torch.randn((times, *self.draws.shape), device=self.draws.device).unbind()
 
     def latent(self, features: Tensor, labels: Tensor) -> Tensor:  # (B, D), (B, C) -> (B, L)
@@ -76,7 +76,7 @@ class NeuralProcess(nn.Module):
         return logits.float()
 
     def recall(self, features: Tensor, draws: Tensor) -> Tensor:  # -> (S, B, C)
-        """Logits by what the memory holds, for features whose labels nobody knows."""
+        """Logits of features without labels, with the memory as context."""
         points = self.gaussian(self.latent_bank.mean()).sample(draws)
         return self.decode(points, features, self.deterministic_bank.mean())
 
@@ -96,38 +96,39 @@ def layers(*widths: int, active: bool = False) -> nn.Sequential:
     return nn.Sequential(*parts[: len(parts) if active else -1])
 
 
-class Sampled(NamedTuple):
-    """What NP-Match makes of its views: samples (S, B, C), weak labels, and two Gaussians."""
+class NPMatchHeads(NamedTuple):
+    """Sampled logits of two views, labels of the weak view, and two Gaussians."""
 
-    labeled: Tensor
-    strong: Tensor
-    probs: Tensor  # (U, C), aligned
+    labeled: Tensor  # (S, L, C)
+    strong: Tensor  # (S, U, C)
+    probs: Tensor  # (U, C), aligned, of the weak view
     weight: Tensor  # (U,)
-    context_mean: Tensor
-    context_deviation: Tensor
-    target_mean: Tensor
-    target_deviation: Tensor
+    context: Gaussian  # of the labeled images
+    target: Gaussian  # of the selected images
 
 
 class ProcessDivergence(nn.Module):
-    """Between the Gaussians of labeled and selected images, leaning to the more certain ones."""
+    """Divergence between the Gaussians of labeled and of selected images.
+
+    It is skewed towards the more certain of the two.
+    """
 
     def __init__(self, coefficient: float) -> None:
         super().__init__()
         self.coefficient = coefficient
 
-    def forward(self, step: Step) -> Objective:
-        sampled, weight = Sampled(*step.passes.heads), step.pseudo.weight
+    def forward(self, step: Step[NPMatchHeads]) -> Objective:
+        heads, weight = step.passes.heads, step.pseudo.weight
         with torch.no_grad():
-            context = entropies(log_mean(sampled.labeled).exp()).mean()
-            target = (entropies(log_mean(sampled.strong).exp()) * weight).sum()
+            context = entropies(log_mean(heads.labeled).exp()).mean()
+            target = (entropies(log_mean(heads.strong).exp()) * weight).sum()
             target = target / weight.sum().clamp(min=1)
             skew = context / (context + target).clamp(min=1e-12)
         loss = skewed_jensen_shannon(
-            sampled.context_mean,
-            sampled.context_deviation.square(),
-            sampled.target_mean,
-            sampled.target_deviation.square(),
+            heads.context.mean,
+            heads.context.deviation.square(),
+            heads.target.mean,
+            heads.target.deviation.square(),
             skew,
         )
         loss = loss * (weight.sum() > 0)

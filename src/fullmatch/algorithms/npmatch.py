@@ -1,8 +1,8 @@
-"""NP-Match (Wang et al., ICML 2022): a neural process labels, and says how certain it is.
+"""NP-Match (Wang et al., ICML 2022): a neural process predicts labels and their uncertainty.
 
-The head is the classifier: `predict` goes through it, and the network's own linear layer is never
-used. The latent memory takes labeled and selected rows, the deterministic one each labeled row
-once (the authors append it twice). Predicting uses fixed draws, so that it repeats itself.
+The head is the classifier: `predict` uses it, and the network's own linear layer stays unused. The
+latent memory stores labeled and selected rows, the deterministic memory each labeled row once (the
+authors append it twice). Prediction uses fixed draws, so that its results can be repeated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,31 +14,35 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fullmatch import distributed
-from fullmatch.algorithms.about import About
-from fullmatch.algorithms.alignment import evened
+from fullmatch.algorithms.alignment import align_to_uniform
 from fullmatch.algorithms.flexmatch import FlexMatch
-from fullmatch.algorithms.neural_process import NeuralProcess, ProcessDivergence, Sampled
-from fullmatch.algorithms.pseudo_labeling import Member, Passes, PseudoLabeling, PseudoLabels
+from fullmatch.algorithms.neural_process import NeuralProcess, NPMatchHeads, ProcessDivergence
+from fullmatch.algorithms.pseudo_labeling import (
+    ExtendedPseudoLabeling,
+    Passes,
+    PseudoLabeling,
+    PseudoLabels,
+)
 from fullmatch.algorithms.sampling import (
-    CertainCurriculum,
+    LowEntropyCurriculum,
     entropies,
     log_mean,
     sampled_cross_entropy,
 )
 from fullmatch.config.limits import Amount, Count, Positive
-from fullmatch.core import Batch, Network, Output, Task
+from fullmatch.core import About, Batch, Network, Output, Task
 
 
-class SampledLabeler(nn.Module):
-    """Hard labels that the process has already made."""
+class ProcessLabeler(nn.Module):
+    """Hard labels that the neural process has already computed."""
 
-    def forward(self, passes: Passes, batch: Batch, progress: Tensor) -> PseudoLabels:
-        sampled = Sampled(*passes.heads)
-        label = sampled.probs.argmax(dim=1)
-        return PseudoLabels(sampled.probs, label, label, sampled.weight)
+    def forward(self, passes: Passes[NPMatchHeads], batch: Batch, progress: Tensor) -> PseudoLabels:
+        heads = passes.heads
+        label = heads.probs.argmax(dim=1)
+        return PseudoLabels(heads.probs, label, label, heads.weight)
 
 
-class NPMatchLoss(Member):
+class NPMatchLoss(ExtendedPseudoLabeling):
     def __init__(self, plain: PseudoLabeling, task: Task, spec: "NPMatch") -> None:
         super().__init__(plain)
         self.num_classes = task.num_classes
@@ -49,26 +53,26 @@ class NPMatchLoss(Member):
             samples=spec.samples,
             rows=spec.memory,
         )
-        self.curriculum = CertainCurriculum(
+        self.curriculum = LowEntropyCurriculum(
             spec.threshold, task, warmup=spec.warmup, uncertainty=spec.uncertainty
         )
 
-    def passes(self, student: Network, batch: Batch) -> Passes:
+    def passes(self, student: Network, batch: Batch) -> Passes[NPMatchHeads]:
         passes, process = super().passes(student, batch), self.process
         labeled, strong = passes.labeled.features, passes.strong[0].features
-        # Detached rather than run without gradient, as in `Headed`.
+        # Detached rather than run without gradient, as in `HeadedPseudoLabeling`.
         draws = process.draw(3)
         recalled = process.recall(passes.weak.features.detach(), draws[0])
         with torch.no_grad():
             mean = log_mean(recalled).exp()
-            probs = evened(mean, distributed.mean(mean.mean(dim=0)))
+            probs = align_to_uniform(mean, distributed.mean(mean.mean(dim=0)))
             weight = self.curriculum.select(probs, batch.unlabeled_index, entropies(mean))
         truth = F.one_hot(batch.labels, self.num_classes).float()
         guess = F.one_hot(probs.argmax(dim=1), self.num_classes).float()
         known, guessed = process.latent(labeled, truth), process.latent(strong, guess)
         path = process.deterministic(labeled, truth)
         context = process.gaussian(known.mean(dim=0))
-        # Where nothing is selected nothing is learned: the labeled rows only keep it finite.
+        # If nothing is selected, the labeled rows only keep the values finite; nothing is learned.
         total = weight.sum()
         chosen = (guessed * weight[:, None]).sum(dim=0) / total.clamp(min=1)
         target = process.gaussian(torch.where(total > 0, chosen, known.mean(dim=0)))
@@ -82,15 +86,15 @@ class NPMatchLoss(Member):
             Output(log_mean(certain), labeled),
             Output(mean.log(), passes.weak.features),
             (Output(log_mean(guesses), strong),),
-            Sampled(certain, guesses, probs, weight, *context, *target),
+            NPMatchHeads(certain, guesses, probs, weight, context, target),
         )
 
-    def supervised(self, passes: Passes, batch: Batch, progress: Tensor) -> Tensor:
-        return sampled_cross_entropy(Sampled(*passes.heads).labeled, batch.labels)
+    def supervised(self, passes: Passes[NPMatchHeads], batch: Batch, progress: Tensor) -> Tensor:
+        return sampled_cross_entropy(passes.heads.labeled, batch.labels)
 
-    def consistency(self, passes: Passes, pseudo: PseudoLabels) -> Tensor:
-        """Averaged over the selected images alone, unlike the rest of the family."""
-        mean = sampled_cross_entropy(Sampled(*passes.heads).strong, pseudo.target, pseudo.weight)
+    def consistency(self, passes: Passes[NPMatchHeads], pseudo: PseudoLabels) -> Tensor:
+        """Averaged over the selected images only, unlike the rest of the family."""
+        mean = sampled_cross_entropy(passes.heads.strong, pseudo.target, pseudo.weight)
         return mean * len(pseudo.weight) / pseudo.weight.sum().clamp(min=1)
 
     def predict(self, network: Network, images: Tensor) -> Tensor:
@@ -101,18 +105,18 @@ class NPMatchLoss(Member):
 @dataclass(frozen=True, kw_only=True)
 class NPMatch(FlexMatch):
     about: ClassVar[About] = About(
-        "NP-Match", 2022, "a neural process labels with certainty", "two banks, a label an image"
+        "NP-Match", 2022, "a neural process labels with certainty", "two banks, one label per image"
     )
     recipe: ClassVar[Mapping[str, float]] = {"clip": 3.0, "cosine": 63 / 128}
 
     samples: Count = 10
     uncertainty: Amount = 0.4  # largest entropy of a selected image; 1.2 on ImageNet
     divergence: Amount = 0.01  # weight of the Gaussians' divergence
-    latent: Positive = 0.25  # width of the latent space by that of the features
-    memory: Count = 2560
+    latent: Positive = 0.25  # width of the latent space, relative to the features
+    memory: Count = 2560  # rows of each bank
 
     def labeler(self, task: Task) -> nn.Module:
-        return SampledLabeler()
+        return ProcessLabeler()
 
     def extras(self, task: Task) -> Sequence[nn.Module]:
         return (ProcessDivergence(self.divergence),)

@@ -1,4 +1,4 @@
-"""How an algorithm runs a network over its views: all at once, or one view apart from the rest."""
+"""How an algorithm runs a network over its views: all at once, or one view separately."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from torch import Tensor
 from fullmatch.core import Network, Output
 
 
-def joint(network: Network, views: Sequence[Tensor]) -> tuple[Output, ...]:
+def run_jointly(network: Network, views: Sequence[Tensor]) -> tuple[Output, ...]:
     """One pass over all views, which therefore share their batch statistics."""
     sizes = [view.shape[0] for view in views]
     logits, features = network(torch.cat(list(views)))
@@ -16,17 +16,17 @@ def joint(network: Network, views: Sequence[Tensor]) -> tuple[Output, ...]:
     return tuple(Output(*part) for part in parts)
 
 
-def apart(network: Network, images: Tensor) -> Output:
-    """A pass with batch statistics of its own that leaves the running statistics alone.
+def run_separately(network: Network, images: Tensor) -> Output:
+    """A pass with its own batch statistics that does not change the running statistics.
 
-    The buffers are cloned beforehand, since writing the old values back after the pass would
-    break the backward pass.
+    The buffers are cloned before the pass, since restoring the old values after it would break
+    the backward pass.
     """
     buffers = {name: buffer.clone() for name, buffer in network.named_buffers()}
     output: Output = torch.func.functional_call(network, buffers, (images,))
     return output
 
 
-def ramp(progress: Tensor, share: float) -> Tensor:
-    """Rises linearly from 0 to 1 over the first share of the training; over none, it is 1."""
+def linear_ramp(progress: Tensor, share: float) -> Tensor:
+    """Rises from 0 to 1 over the first `share` of the training; constant 1 if `share` is 0."""
     return (progress / share).clamp(0.0, 1.0) if share > 0 else torch.ones_like(progress)

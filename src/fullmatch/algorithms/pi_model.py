@@ -1,4 +1,4 @@
-"""Pi-model (Laine and Aila, ICLR 2017): two views of a picture deserve the same prediction."""
+"""Pi-model (Laine and Aila, ICLR 2017): two views of an image get the same prediction."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,10 +6,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from fullmatch.algorithms.about import About
-from fullmatch.algorithms.passes import apart, ramp
+from fullmatch.algorithms.passes import linear_ramp, run_separately
 from fullmatch.config.limits import Amount, Share
-from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
+from fullmatch.core import About, Algorithm, Batch, Network, Objective, Spec, Task, Views
 from fullmatch.losses import cross_entropy, squared_distance
 
 
@@ -24,10 +23,10 @@ class PiModelLoss(Algorithm):
         first, second = batch.unlabeled
         supervised = cross_entropy(student(batch.labeled[0]).logits, batch.labels)
         with torch.no_grad():
-            target = apart(student, second).logits.float().softmax(dim=1)
-        probs = apart(student, first).logits.float().softmax(dim=1)
+            target = run_separately(student, second).logits.float().softmax(dim=1)
+        probs = run_separately(student, first).logits.float().softmax(dim=1)
         consistency = squared_distance(probs, target)
-        scale = self.spec.coefficient * ramp(progress, self.spec.ramp)
+        scale = self.spec.coefficient * linear_ramp(progress, self.spec.ramp)
         return Objective(
             supervised + scale * consistency,
             {"supervised": supervised, "consistency": consistency},
@@ -35,14 +34,14 @@ class PiModelLoss(Algorithm):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PiModel:
-    """As TorchSSL does it, only the first view learns; the original sent gradient to both."""
+class PiModel(Spec):
+    """As in TorchSSL, only the first view has gradient; in the original both have."""
 
     about: ClassVar[About] = About("Pi-model", 2017, "two weak views must agree")
     views: ClassVar[Views] = Views(unlabeled=("weak", "weak"))
     ratio: ClassVar[int] = 1
 
-    coefficient: Amount = 10.0  # of the squared distance, once the ramp is up
+    coefficient: Amount = 10.0  # of the squared distance, at the end of the ramp
     ramp: Share = 0.4  # share of the training over which the coefficient rises
 
     def build(self, task: Task) -> PiModelLoss:

@@ -1,4 +1,4 @@
-"""Pseudo-Label (Lee, ICML workshop 2013): what the network is sure of counts as labeled."""
+"""Pseudo-Label (Lee, ICML workshop 2013): confident predictions are used as labels."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,16 +6,18 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from fullmatch.algorithms.about import About
-from fullmatch.algorithms.passes import apart, ramp
-from fullmatch.algorithms.pseudo_labeling import FixedThreshold, Labeler, Passes, usage
+from fullmatch.algorithms.passes import linear_ramp, run_separately
+from fullmatch.algorithms.pseudo_labeling import FixedThreshold, Labeler, Passes, usage_metrics
 from fullmatch.config.limits import Amount, Share
-from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
+from fullmatch.core import About, Algorithm, Batch, Network, Objective, Spec, Task, Views
 from fullmatch.losses import cross_entropy
 
 
 class PseudoLabelLoss(Algorithm):
-    """Learns the label on the very pass that gave it; only the labeled pass moves statistics."""
+    """Learns each label on the same pass that gave it.
+
+    Only the labeled pass updates the running statistics.
+    """
 
     def __init__(self, spec: "PseudoLabel") -> None:
         super().__init__()
@@ -26,29 +28,32 @@ class PseudoLabelLoss(Algorithm):
         self, student: Network, teacher: Network, batch: Batch, progress: Tensor
     ) -> Objective:
         labeled = student(batch.labeled[0])
-        weak = apart(student, batch.unlabeled[0])
+        weak = run_separately(student, batch.unlabeled[0])
         with torch.no_grad():
-            pseudo = self.labeler(Passes(labeled, weak, ()), batch, progress)
+            pseudo = self.labeler(Passes(labeled, weak, (), None), batch, progress)
         supervised = cross_entropy(labeled.logits, batch.labels)
         consistency = cross_entropy(weak.logits, pseudo.label, pseudo.weight)
-        scale = self.spec.coefficient * ramp(progress, self.spec.ramp)
+        scale = self.spec.coefficient * linear_ramp(progress, self.spec.ramp)
         metrics = {"supervised": supervised, "consistency": consistency}
         return Objective(
-            supervised + scale * consistency, metrics | usage(pseudo, batch.hidden_labels)
+            supervised + scale * consistency, metrics | usage_metrics(pseudo, batch.hidden_labels)
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class PseudoLabel:
-    """Not offered with EML and ANL: label and prediction are one pass, so k would always be 2."""
+class PseudoLabel(Spec):
+    """Not combined with EML and ANL: label and prediction are one pass, so k is always 2."""
 
-    about: ClassVar[About] = About("Pseudo-Label", 2013, "sure predictions count as labels")
+    about: ClassVar[About] = About("Pseudo-Label", 2013, "confident predictions used as labels")
     views: ClassVar[Views] = Views(unlabeled=("weak",))
     ratio: ClassVar[int] = 1
 
     threshold: Share = 0.95
-    coefficient: Amount = 1.0  # of the unlabeled loss, once the ramp is up
+    coefficient: Amount = 1.0  # of the unlabeled loss, at the end of the ramp
     ramp: Share = 0.4  # share of the training over which the coefficient rises
+
+    def selection_threshold(self) -> float:
+        return self.threshold
 
     def build(self, task: Task) -> PseudoLabelLoss:
         return PseudoLabelLoss(self)

@@ -1,18 +1,20 @@
-"""The FixMatch family's one module: label the weak view, learn it on the strong one."""
+"""The module of the FixMatch family: label the weak view, learn that label on the strong view."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from fullmatch.algorithms.passes import joint
+from fullmatch.algorithms.passes import run_jointly
 from fullmatch.core import Algorithm, Batch, Network, Objective, Output, Views, ratio
 from fullmatch.losses import cross_entropy
 
+Heads = TypeVar("Heads", covariant=True)  # outputs of a method's own heads; None without heads
+
 
 class PseudoLabels(NamedTuple):
-    """What the weak view says of each unlabeled image; carries no gradient."""
+    """What the weak view says about each unlabeled image, without gradient."""
 
     probs: Tensor  # (U, C), the probabilities that ranks are taken from
     label: Tensor  # (U,), their argmax
@@ -20,21 +22,21 @@ class PseudoLabels(NamedTuple):
     weight: Tensor  # (U,) in [0, 1]; 0 leaves the image out
 
 
-class Passes(NamedTuple):
-    """What the student said of every view of a batch."""
+class Passes(NamedTuple, Generic[Heads]):
+    """The student's outputs for every view of a batch."""
 
     labeled: Output
     weak: Output
     strong: tuple[Output, ...]
-    heads: tuple[Tensor, ...] = ()  # what a method's own heads made of the views, in its own order
+    heads: Heads
 
 
-class Step(NamedTuple):
-    """All that an extra loss may look at."""
+class Step(NamedTuple, Generic[Heads]):
+    """Everything that an extra loss can use."""
 
     student: Network
     batch: Batch
-    passes: Passes
+    passes: Passes[Heads]
     pseudo: PseudoLabels
     progress: Tensor
 
@@ -57,7 +59,7 @@ class Labeler(nn.Module):
         super().__init__()
         self.weighting = weighting
 
-    def forward(self, passes: Passes, batch: Batch, progress: Tensor) -> PseudoLabels:
+    def forward(self, passes: Passes[object], batch: Batch, progress: Tensor) -> PseudoLabels:
         probs = passes.weak.logits.detach().float().softmax(dim=1)
         label = probs.argmax(dim=1)
         return PseudoLabels(probs, label, label, self.weighting(probs, batch.unlabeled_index))
@@ -67,7 +69,7 @@ class PseudoLabeling(Algorithm):
     """Supervised loss + consistency with the pseudo-labels + any number of extra losses.
 
     An extra is a module `(Step) -> Objective` whose loss is already weighted. `views` has no
-    default, so that no method can forget those of its spec.
+    default, so that no method forgets the views of its spec.
     """
 
     def __init__(
@@ -83,25 +85,25 @@ class PseudoLabeling(Algorithm):
         self.extras = nn.ModuleList(extras)
         self.views, self.coefficient = views, coefficient
 
-    def passes(self, student: Network, batch: Batch) -> Passes:
-        """One joint pass, or, with `weak_gradient` off, the weak view in a pass of its own."""
+    def passes(self, student: Network, batch: Batch) -> Passes[Any]:
+        """One joint pass, or, with `weak_gradient` off, a separate pass for the weak view."""
         weak, *strong = batch.unlabeled
         if self.weak_gradient:
-            labeled, weak_output, *outputs = joint(student, [batch.labeled[0], weak, *strong])
+            labeled, weak_output, *outputs = run_jointly(student, [batch.labeled[0], weak, *strong])
         else:
             with torch.no_grad():
                 weak_output = student(weak)
-            labeled, *outputs = joint(student, [batch.labeled[0], *strong])
-        return Passes(labeled, weak_output, tuple(outputs))
+            labeled, *outputs = run_jointly(student, [batch.labeled[0], *strong])
+        return Passes(labeled, weak_output, tuple(outputs), None)
 
-    def supervised(self, passes: Passes, batch: Batch, progress: Tensor) -> Tensor:
+    def supervised(self, passes: Passes[Any], batch: Batch, progress: Tensor) -> Tensor:
         return cross_entropy(passes.labeled.logits, batch.labels)
 
-    def consistency(self, passes: Passes, pseudo: PseudoLabels) -> Tensor:
+    def consistency(self, passes: Passes[Any], pseudo: PseudoLabels) -> Tensor:
         return cross_entropy(passes.strong[0].logits, pseudo.target, pseudo.weight)
 
-    def additions(self, step: Step) -> list[Objective]:
-        """What the extras add; overridden where an addition reads the labeler's memory."""
+    def extra_objectives(self, step: Step[Any]) -> list[Objective]:
+        """Objectives of the extras; overridden if one of them reads the labeler's memory."""
         return [extra(step) for extra in self.extras]
 
     def forward(
@@ -115,14 +117,14 @@ class PseudoLabeling(Algorithm):
         loss = supervised + self.coefficient * consistency
         metrics = {"supervised": supervised, "consistency": consistency}
         step = Step(student, batch, passes, pseudo, progress)
-        for objective in self.additions(step):
+        for objective in self.extra_objectives(step):
             loss = loss + objective.loss
             metrics.update(objective.metrics)
-        return Objective(loss, metrics | usage(pseudo, batch.hidden_labels))
+        return Objective(loss, metrics | usage_metrics(pseudo, batch.hidden_labels))
 
 
-class Member(PseudoLabeling):
-    """A method with a module of its own: it takes over all of a plain one, built before it."""
+class ExtendedPseudoLabeling(PseudoLabeling):
+    """Base class of methods that change the module: takes over the parts of a plain one."""
 
     def __init__(self, plain: PseudoLabeling) -> None:
         super().__init__(
@@ -131,15 +133,15 @@ class Member(PseudoLabeling):
 
 
 @torch.no_grad()
-def usage(pseudo: PseudoLabels, hidden: Tensor) -> dict[str, Tensor]:
-    """How much of the unlabeled batch is used, and, where hidden labels are known, how rightly."""
-    known = (hidden >= 0).float()
-    truth = hidden.clamp(min=0)
+def usage_metrics(pseudo: PseudoLabels, hidden_labels: Tensor) -> dict[str, Tensor]:
+    """How many unlabeled images are used, and how many of known labels are right."""
+    known = (hidden_labels >= 0).float()
+    truth = hidden_labels.clamp(min=0)
     used = pseudo.weight * known
-    # Place of the true class among the weak view's probabilities, 1 being the first. A class as
-    # likely counts before it, and so does NaN: who cannot tell classes apart has found none.
-    place = (~(pseudo.probs < pseudo.probs.gather(1, truth[:, None]))).sum(dim=1)
-    # Of what is used, the share of the most frequent pseudo-label: 1 when one swallows all others.
+    # Rank of the true class among the weak view's probabilities, starting at 1. Classes with an
+    # equal probability, and NaN, rank before it: a constant prediction is never correct.
+    rank = (~(pseudo.probs < pseudo.probs.gather(1, truth[:, None]))).sum(dim=1)
+    # Share of the most frequent pseudo-label among the used ones: 1 if all images get one class.
     classes = torch.arange(pseudo.probs.shape[1], device=pseudo.label.device)
     members = ((pseudo.label[:, None] == classes) * pseudo.weight[:, None]).sum(dim=0)
     metrics = {
@@ -149,6 +151,6 @@ def usage(pseudo: PseudoLabels, hidden: Tensor) -> dict[str, Tensor]:
     }
     for top in (1, 5, 9):
         if top < pseudo.probs.shape[1]:
-            right = (place <= top) * known
-            metrics[f"unlabeled_top{top}"] = ratio(right.sum(), known.sum())
+            correct = (rank <= top) * known
+            metrics[f"unlabeled_top{top}"] = ratio(correct.sum(), known.sum())
     return metrics

@@ -1,4 +1,4 @@
-"""ReMixMatch (Berthelot et al., ICLR 2020): MixMatch with aligned guesses, strong views, turns."""
+"""ReMixMatch (Berthelot et al., ICLR 2020): MixMatch plus alignment, strong views, rotations."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,18 +7,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fullmatch.algorithms.about import About
-from fullmatch.algorithms.alignment import MovingMean, aligned
-from fullmatch.algorithms.passes import apart, ramp
-from fullmatch.algorithms.rotation import check_square, turned
+from fullmatch.algorithms.alignment import MovingMean, align
+from fullmatch.algorithms.passes import linear_ramp, run_separately
+from fullmatch.algorithms.rotation import check_square, rotate
 from fullmatch.augment.mix import draw, mixup
 from fullmatch.config.limits import Amount, Positive, Share
-from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
+from fullmatch.core import About, Algorithm, Batch, Network, Objective, Spec, Task, Views
 from fullmatch.losses import cross_entropy, sharpen
 
 
 class ReMixMatchLoss(Algorithm):
-    """Only the pass over mixed pictures moves the running statistics."""
+    """Only the pass over the mixed images updates the running statistics."""
 
     class_prior: Tensor  # (C,)
 
@@ -31,16 +30,17 @@ class ReMixMatchLoss(Algorithm):
 
     @torch.no_grad()
     def guess(self, student: Network, weak: Tensor) -> Tensor:  # (U, C)
-        """The weak prediction, aligned with the labeled classes' frequencies and sharpened."""
-        probs = apart(student, weak).logits.float().softmax(dim=1)
-        # The average is of predictions as they come, and holds this batch before it divides.
-        probs = aligned(probs, self.predicted(probs), self.class_prior)
+        """The weak prediction, aligned to the class prior and sharpened."""
+        probs = run_separately(student, weak).logits.float().softmax(dim=1)
+        # The average is of unaligned predictions and includes this batch.
+        probs = align(probs, self.predicted(probs), self.class_prior)
         return sharpen(probs, self.spec.temperature)
 
     def rotation(self, student: Network, images: Tensor, chances: Tensor) -> Tensor:
-        """How well the head tells by which quarter turn each picture was turned."""
+        """Cross-entropy of predicting how many quarter turns each image was rotated by."""
         turns = (4 * chances).long()
-        return cross_entropy(self.turn(apart(student, turned(images, turns)).features), turns)
+        features = run_separately(student, rotate(images, turns)).features
+        return cross_entropy(self.turn(features), turns)
 
     def forward(
         self, student: Network, teacher: Network, batch: Batch, progress: Tensor
@@ -56,9 +56,9 @@ class ReMixMatchLoss(Algorithm):
         logits = student(images).logits
         supervised = cross_entropy(logits[:size], targets[:size])
         consistency = cross_entropy(logits[size:], targets[size:])
-        unmixed = cross_entropy(apart(student, strong).logits, guess)
+        unmixed = cross_entropy(run_separately(student, strong).logits, guess)
         rotation = self.rotation(student, strong, chances.others)
-        scale = ramp(progress, spec.ramp)
+        scale = linear_ramp(progress, spec.ramp)
         unlabeled = spec.coefficient * consistency + spec.unmixed * unmixed
         return Objective(
             supervised + scale * unlabeled + spec.rotation * rotation,
@@ -72,8 +72,8 @@ class ReMixMatchLoss(Algorithm):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReMixMatch:
-    """TorchSSL's settings: two strong views, where the paper takes up to eight."""
+class ReMixMatch(Spec):
+    """Settings of TorchSSL: two strong views; the paper uses up to eight."""
 
     about: ClassVar[About] = About(
         "ReMixMatch", 2020, "aligned guesses, strong views, rotations", "mean prediction"
@@ -84,9 +84,9 @@ class ReMixMatch:
     alpha: Positive = 0.75  # of the beta distribution that the mixing weight is drawn from
     temperature: Positive = 0.5  # of the guessed labels; lower is sharper
     momentum: Share = 0.999  # of the mean prediction
-    coefficient: Amount = 1.5  # of the mixed unlabeled loss, once the ramp is up
+    coefficient: Amount = 1.5  # of the mixed unlabeled loss, at the end of the ramp
     unmixed: Amount = 0.5  # weight of the first strong view's own loss, with the same ramp
-    rotation: Amount = 0.5  # weight of telling quarter turns, without a ramp
+    rotation: Amount = 0.5  # weight of the rotation loss, without a ramp
     ramp: Share = 1 / 64  # share of the training over which the coefficients rise
 
     def build(self, task: Task) -> ReMixMatchLoss:

@@ -1,4 +1,4 @@
-"""Quarter turns of square pictures, which a head learns to tell without any label."""
+"""Quarter turns of square images, which a head can learn to predict without labels."""
 
 import torch
 from torch import Tensor
@@ -7,16 +7,16 @@ from fullmatch.core import Task
 from fullmatch.errors import UserError
 
 
-def turned(images: Tensor, turns: Tensor) -> Tensor:
-    """Each image turned by its own number (B,) of quarter turns, 0 to 3."""
-    every = torch.stack([torch.rot90(images, quarter, (2, 3)) for quarter in range(4)])
-    return every[turns, torch.arange(len(images), device=images.device)]
+def rotate(images: Tensor, quarter_turns: Tensor) -> Tensor:
+    """Rotate each image by its own number (B,) of quarter turns, 0 to 3."""
+    rotated = torch.stack([torch.rot90(images, quarter, (2, 3)) for quarter in range(4)])
+    return rotated[quarter_turns, torch.arange(len(images), device=images.device)]
 
 
 def check_square(task: Task, name: str) -> None:
     _, height, width = task.image
     if height != width:
         raise UserError(
-            f"{name} turns pictures by quarters, so they must be square, not {height}x{width}; "
-            "crop them, or choose another algorithm"
+            f"{name} rotates pictures by 90 degrees, so they must be square, not "
+            f"{height}x{width}; crop them, or choose another algorithm"
         )

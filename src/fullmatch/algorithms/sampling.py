@@ -1,4 +1,4 @@
-"""Predictions sampled several times, their mean, and the choice of images they are certain of."""
+"""Predictions sampled several times, their mean, and the selection of low-entropy images."""
 
 import math
 
@@ -10,10 +10,11 @@ from fullmatch.core import Task
 from fullmatch.losses import cross_entropy
 
 
-def dropped(rate: float, *features: Tensor) -> list[Tensor]:  # (..., F) each
-    """Dropout whose random numbers are the same eager and compiled, unlike the library's.
+def apply_dropout(rate: float, *features: Tensor) -> list[Tensor]:  # (..., F) each
+    """Dropout with the same random numbers in eager and compiled code, unlike `nn.Dropout`.
 
-    All of a step's are drawn in one call, since compiled code does not keep the order of several.
+    All random numbers of a step are drawn in one call, since compiled code does not preserve the
+    order of several calls.
     """
     sizes = [one.numel() for one in features]
     chances = torch.split(torch.rand(sum(sizes), device=features[0].device), sizes)
@@ -22,7 +23,7 @@ def dropped(rate: float, *features: Tensor) -> list[Tensor]:  # (..., F) each
 
 
 def log_mean(samples: Tensor) -> Tensor:  # (S, B, C) logits -> (B, C)
-    """Logarithm of the samples' mean probabilities, which serves as logits of the mean."""
+    """Logarithm of the samples' mean probabilities, which can be used as logits."""
     return samples.float().log_softmax(dim=2).logsumexp(dim=0) - math.log(len(samples))
 
 
@@ -37,15 +38,15 @@ def sampled_cross_entropy(samples: Tensor, target: Tensor, weight: Tensor | None
     return cross_entropy(samples.flatten(0, 1), target.repeat(count), weight)
 
 
-class CertainCurriculum(CurriculumThreshold):
-    """FlexMatch's thresholds, among images whose prediction has a low enough entropy."""
+class LowEntropyCurriculum(CurriculumThreshold):
+    """FlexMatch's thresholds, limited to images whose prediction has a low entropy."""
 
     def __init__(self, threshold: float, task: Task, *, warmup: bool, uncertainty: float) -> None:
         super().__init__(threshold, task, warmup=warmup)
         self.uncertainty = uncertainty
 
     def select(self, probs: Tensor, index: Tensor, entropy: Tensor) -> Tensor:
-        """Like `forward`; images that are not certain count neither now nor in the curriculum."""
+        """Like `forward`, but leaves out images of high entropy here and in the curriculum."""
         confidence, label = probs.max(dim=1)
         certain = entropy <= self.uncertainty
         weight = (confidence >= self.thresholds()[label]) & certain

@@ -1,4 +1,4 @@
-"""SoftMatch (Chen et al., ICLR 2023): less sure images count less, by a truncated Gaussian."""
+"""SoftMatch (Chen et al., ICLR 2023): a truncated Gaussian weights less confident images."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -7,19 +7,18 @@ import torch
 from torch import Tensor, nn
 
 from fullmatch import distributed
-from fullmatch.algorithms.about import About
-from fullmatch.algorithms.alignment import MovingMean, aligned
+from fullmatch.algorithms.alignment import MovingMean, align
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabels
 from fullmatch.config.limits import Positive, Share
-from fullmatch.core import Batch, Task
+from fullmatch.core import About, Batch, Task
 
 
 class GaussianWeight(nn.Module):
-    """1 at or above the mean confidence, and below it the height of a Gaussian around it."""
+    """1 at or above the mean confidence; below it, the height of a Gaussian around it."""
 
     mean: Tensor  # () moving average of the largest probability
-    variance: Tensor  # () and of its variance in a batch
+    variance: Tensor  # () moving average of its variance within a batch
 
     def __init__(self, spec: "SoftMatch", num_classes: int) -> None:
         super().__init__()
@@ -40,7 +39,7 @@ class GaussianWeight(nn.Module):
 
 
 class SoftLabelWeights(nn.Module):
-    """The label is that of the plain prediction; its weight comes from the aligned one."""
+    """The label is from the plain prediction, its weight from the aligned prediction."""
 
     def __init__(self, spec: "SoftMatch", num_classes: int) -> None:
         super().__init__()
@@ -49,7 +48,7 @@ class SoftLabelWeights(nn.Module):
         self.predicted = MovingMean(num_classes, spec.momentum)
         self.wanted = MovingMean(num_classes, spec.momentum)
 
-    def forward(self, passes: Passes, batch: Batch, progress: Tensor) -> PseudoLabels:
+    def forward(self, passes: Passes[object], batch: Batch, progress: Tensor) -> PseudoLabels:
         probs = passes.weak.logits.detach().float().softmax(dim=1)
         confidence, label = probs.max(dim=1)
         self.weight.remember(confidence)
@@ -58,22 +57,22 @@ class SoftLabelWeights(nn.Module):
         else:
             wanted = torch.full_like(self.wanted.mean, 1 / probs.shape[1])
         if self.spec.alignment != "none":
-            confidence = aligned(probs, self.predicted(probs), wanted).amax(dim=1)
+            confidence = align(probs, self.predicted(probs), wanted).amax(dim=1)
         return PseudoLabels(probs, label, label, self.weight(confidence))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SoftMatch(FixMatch):
-    """As TorchSSL has it: averages of plain predictions, aligned with the labeled ones."""
+    """As in TorchSSL: averages of plain predictions, aligned to the labeled predictions."""
 
     about: ClassVar[About] = About(
         "SoftMatch", 2023, "weights by a truncated Gaussian", "mean and variance of confidence"
     )
 
-    threshold: ClassVar[float] = 0.0  # type: ignore[misc]  # no field: the weight takes its place
+    threshold: ClassVar[float] = 0.0  # type: ignore[misc]  # not a field: the weight replaces it
     momentum: Share = 0.999  # of all averages
     deviations: Positive = 2.0  # the Gaussian's width is the standard deviation divided by this
-    alignment: Literal["labeled", "uniform", "none"] = "labeled"  # what predictions should meet
+    alignment: Literal["labeled", "uniform", "none"] = "labeled"  # target of the alignment
 
     def labeler(self, task: Task) -> SoftLabelWeights:
         return SoftLabelWeights(self, task.num_classes)

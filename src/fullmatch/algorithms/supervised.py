@@ -1,12 +1,11 @@
-"""Training on the labels alone: what every semi-supervised method is measured against."""
+"""Training on the labels only: the baseline of every semi-supervised method."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from torch import Tensor
 
-from fullmatch.algorithms.about import About
-from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
+from fullmatch.core import About, Algorithm, Batch, Network, Objective, Spec, Task, Views
 from fullmatch.losses import cross_entropy
 
 
@@ -23,8 +22,8 @@ class SupervisedLoss(Algorithm):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Supervised:
-    about: ClassVar[About] = About("-", 0, "the labels alone, nothing else")
+class Supervised(Spec):
+    about: ClassVar[About] = About("-", 0, "the labels only, nothing else")
     views: ClassVar[Views] = Views(unlabeled=())
     ratio: ClassVar[int] = 1
 

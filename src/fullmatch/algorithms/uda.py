@@ -1,4 +1,4 @@
-"""UDA (Xie et al., NeurIPS 2020): sharpened soft labels; easy labeled pictures wait their turn."""
+"""UDA (Xie et al., NeurIPS 2020): sharpened soft labels, and optional signal annealing."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -6,18 +6,23 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from fullmatch.algorithms.about import About
 from fullmatch.algorithms.fixmatch import FixMatch
-from fullmatch.algorithms.pseudo_labeling import Labeler, Member, Passes, PseudoLabels
+from fullmatch.algorithms.pseudo_labeling import (
+    ExtendedPseudoLabeling,
+    Labeler,
+    Passes,
+    PseudoLabeling,
+    PseudoLabels,
+)
 from fullmatch.config.limits import Positive, Share
-from fullmatch.core import Batch, Task
+from fullmatch.core import About, Batch, Task
 from fullmatch.losses import cross_entropy
 
 Annealing = Literal["none", "linear", "exp", "log"]
 
 
 def signal_ceiling(progress: Tensor, num_classes: int, annealing: Annealing) -> Tensor:
-    """The confidence above which labeled pictures are left out: from 1 / C up to 1."""
+    """The confidence above which labeled images are left out: rises from 1 / C to 1."""
     if annealing == "linear":
         share = progress
     elif annealing == "exp":
@@ -28,29 +33,31 @@ def signal_ceiling(progress: Tensor, num_classes: int, annealing: Annealing) -> 
 
 
 class SoftLabeler(Labeler):
-    """Selects by the plain prediction; teaches it at a temperature."""
+    """Selects by the plain prediction; the target is that prediction at a lower temperature."""
 
     def __init__(self, weighting: nn.Module, temperature: float) -> None:
         super().__init__(weighting)
         self.temperature = temperature
 
-    def forward(self, passes: Passes, batch: Batch, progress: Tensor) -> PseudoLabels:
+    def forward(self, passes: Passes[object], batch: Batch, progress: Tensor) -> PseudoLabels:
         pseudo = super().forward(passes, batch, progress)
         logits = passes.weak.logits.detach().float()
         return pseudo._replace(target=(logits / self.temperature).softmax(dim=1))
 
 
-class UDALoss(Member):
-    annealing: Annealing = "none"
+class UDALoss(ExtendedPseudoLabeling):
+    def __init__(self, plain: PseudoLabeling, annealing: Annealing) -> None:
+        super().__init__(plain)
+        self.annealing = annealing
 
-    def supervised(self, passes: Passes, batch: Batch, progress: Tensor) -> Tensor:
+    def supervised(self, passes: Passes[object], batch: Batch, progress: Tensor) -> Tensor:
         logits = passes.labeled.logits
         if self.annealing == "none":
             return cross_entropy(logits, batch.labels)
         confidence = logits.detach().float().softmax(dim=1).amax(dim=1)
-        kept = confidence <= signal_ceiling(progress, logits.shape[1], self.annealing)
-        # Averaged over the whole batch, as TorchSSL has it; the authors' code divides by the kept.
-        return cross_entropy(logits, batch.labels, kept.float())
+        used = confidence <= signal_ceiling(progress, logits.shape[1], self.annealing)
+        # Averaged over the whole batch, as in TorchSSL; the authors average over the used images.
+        return cross_entropy(logits, batch.labels, used.float())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +66,10 @@ class UDA(FixMatch):
 
     threshold: Share = 0.8
     temperature: Positive = 0.4  # of the soft labels; lower is sharper
-    annealing: Annealing = "none"  # how the ceiling on easy labeled pictures rises (TSA)
+    annealing: Annealing = "none"  # training signal annealing (TSA) of the labeled loss
 
     def labeler(self, task: Task) -> SoftLabeler:
         return SoftLabeler(self.weighting(task), self.temperature)
 
     def build(self, task: Task) -> UDALoss:
-        algorithm = UDALoss(super().build(task))
-        algorithm.annealing = self.annealing
-        return algorithm
+        return UDALoss(super().build(task), self.annealing)

@@ -1,46 +1,60 @@
-"""UPS (Rizve et al., ICLR 2021), the paper's rounds: which labels a trained network hands on.
+"""UPS (Rizve et al., ICLR 2021), the rounds of the paper: which labels a network passes on.
 
-After each round a network labels every unlabeled image several times, dropout on; the next round
-trains a new network on what is chosen here. `logits` is (S, N, C): S samples of N images.
+After each round the network labels every unlabeled image several times with dropout; the next
+round trains a new network on what is chosen here. `logits` is (S, N, C): S samples of N images.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 
-class Choice(NamedTuple):
-    """What the next round may learn of each unlabeled image."""
+class PseudoLabelChoice(NamedTuple):
+    """What the next round learns about each unlabeled image."""
 
     label: Tensor  # (N,) int64, the most likely class
-    positive: Tensor  # (N,) bool, whether that label is to be learned
-    negative: Tensor  # (N, C) bool, classes the image is said not to be; none where positive
+    positive: Tensor  # (N,) bool, whether that label is learned
+    negative: Tensor  # (N, C) bool, classes that are ruled out; none if `positive`
 
 
-def choose(
-    logits: Tensor,
-    *,
-    balanced: bool,  # the same number of every class, as in all but the last rounds
-    threshold: float = 0.7,
-    spread: float = 0.05,
-    negative_threshold: float = 0.05,
-    negative_spread: float = 0.005,
-    temperature: float = 2.0,
-    least: int = 25,
-) -> Choice:
-    """All of a round's choices; images that lose their label to the balance keep negatives."""
-    label, positive, deviation = positive_labels(logits, threshold, spread)
+@dataclass(frozen=True)
+class ChoiceLimits:
+    """How likely and how certain a class must be; `spread` is a standard deviation."""
+
+    threshold: float = 0.7
+    spread: float = 0.05
+    negative_threshold: float = 0.05
+    negative_spread: float = 0.005
+    temperature: float = 2.0  # of the predictions that negatives are chosen from
+    minimum: int = 25  # labels per class that balancing keeps at least
+
+
+PUBLISHED = ChoiceLimits()
+
+
+def choose_labels(
+    logits: Tensor, *, balanced: bool, limits: ChoiceLimits = PUBLISHED
+) -> PseudoLabelChoice:
+    """What a round passes on; `balanced`: equally many labels of every class.
+
+    All but the last rounds are balanced. Images that lose their label to balancing keep their
+    negatives.
+    """
+    label, positive, deviation = positive_labels(logits, limits.threshold, limits.spread)
     if balanced:
-        positive = balance(label, positive, deviation, logits.shape[2], least)
-    negative = unlikely_classes(logits, negative_threshold, negative_spread, temperature)
-    return Choice(label, positive, negative & ~positive[:, None])
+        positive = balance_classes(label, positive, deviation, logits.shape[2], limits.minimum)
+    negative = unlikely_classes(
+        logits, limits.negative_threshold, limits.negative_spread, limits.temperature
+    )
+    return PseudoLabelChoice(label, positive, negative & ~positive[:, None])
 
 
 def positive_labels(
     logits: Tensor, threshold: float = 0.7, spread: float = 0.05
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Each image's best class, whether it is likely and steady enough, and its deviation."""
+    """Each image's best class, whether it is likely and certain enough, and its deviation."""
     deviation, mean = torch.std_mean(logits.float().softmax(dim=2), dim=0)
     confidence, label = mean.max(dim=1)
     deviation = deviation.gather(1, label[:, None])[:, 0]
@@ -50,22 +64,22 @@ def positive_labels(
 def unlikely_classes(
     logits: Tensor, threshold: float = 0.05, spread: float = 0.005, temperature: float = 2.0
 ) -> Tensor:
-    """Classes (N, C) that are steadily unlikely even in softened predictions; never the best."""
+    """Classes (N, C) that are unlikely in all samples, even if softened; never the best class."""
     deviation, mean = torch.std_mean((logits.float() / temperature).softmax(dim=2), dim=0)
     best = mean == mean.amax(dim=1, keepdim=True)
     return (mean < threshold) & (deviation < spread) & ~best
 
 
-def balance(
-    label: Tensor, positive: Tensor, deviation: Tensor, num_classes: int, least: int = 25
+def balance_classes(
+    label: Tensor, positive: Tensor, deviation: Tensor, num_classes: int, minimum: int = 25
 ) -> Tensor:
-    """Of each class the steadiest only: as many as the rarest class has, but at least `least`."""
+    """Keep the most certain labels of each class: as many as the rarest has, or `minimum`."""
     counts = torch.bincount(label, weights=positive.float(), minlength=num_classes)
-    kept = counts.min().clamp(min=least)
+    limit = counts.min().clamp(min=minimum)
     order = torch.where(positive, deviation, torch.inf).argsort(stable=True)
-    # Place of each image among those of its class, the steadiest first.
+    # Rank of each image within its class, the most certain first.
     member = torch.nn.functional.one_hot(label[order], num_classes)
-    place = member.cumsum(dim=0).gather(1, label[order][:, None])[:, 0]
+    rank = member.cumsum(dim=0).gather(1, label[order][:, None])[:, 0]
     chosen = torch.zeros_like(positive)
-    chosen[order] = place <= kept
+    chosen[order] = rank <= limit
     return positive & chosen

@@ -1,4 +1,4 @@
-"""What a run is: typed settings, their limits, and TOML both ways; nothing heavy is imported."""
+"""The settings of a run: typed, with limits, to and from TOML; imports nothing heavy."""
 
 from fullmatch.config.schema import (
     DataConfig,
@@ -10,21 +10,28 @@ from fullmatch.config.schema import (
     experiment_config,
     fingerprint,
 )
-from fullmatch.config.tables import Table, from_table, merged, overrides, read_toml, to_table
+from fullmatch.config.tables import (
+    SettingsTable,
+    from_table,
+    merge_tables,
+    parse_overrides,
+    read_toml,
+    to_table,
+)
 
 __all__ = [
     "DataConfig",
     "ExperimentConfig",
     "ModelConfig",
     "OptimizerConfig",
-    "Table",
+    "SettingsTable",
     "TrainingConfig",
     "config_table",
     "experiment_config",
     "fingerprint",
     "from_table",
-    "merged",
-    "overrides",
+    "merge_tables",
+    "parse_overrides",
     "read_toml",
     "to_table",
 ]

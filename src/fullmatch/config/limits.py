@@ -1,7 +1,7 @@
-"""Which numbers a setting may be: types for the fields of specs and configs, and their check.
+"""Limits of numeric settings: types for the fields of specs and configs, and their check.
 
-A field says it with its type, `threshold: Share = 0.95`, and needs nothing else: whatever becomes
-part of an `ExperimentConfig` is checked there.
+A field declares its limits by its type, as in `threshold: Share = 0.95`. Everything that is part of
+an `ExperimentConfig` is checked when the config is created.
 """
 
 import dataclasses
@@ -16,68 +16,68 @@ from fullmatch.errors import UserError
 
 @dataclass(frozen=True)
 class Limits:
-    """From `least` to `most`, both included unless `above` or `below` leaves one out."""
+    """From `low` to `high`; both are included unless `above_low` or `below_high` is set."""
 
-    least: float = -math.inf
-    most: float = math.inf
-    above: bool = False  # more than `least`
-    below: bool = False  # less than `most`
+    low: float = -math.inf
+    high: float = math.inf
+    above_low: bool = False
+    below_high: bool = False
 
-    def hold(self, value: float) -> bool:
-        low = self.least < value if self.above else self.least <= value
-        high = value < self.most if self.below else value <= self.most
+    def contain(self, value: float) -> bool:
+        low = self.low < value if self.above_low else self.low <= value
+        high = value < self.high if self.below_high else value <= self.high
         return low and high and -math.inf < value < math.inf
 
-    def words(self, value: float) -> str:
+    def describe(self, value: float) -> str:
         """What was expected instead of this value."""
         if not -math.inf < value < math.inf:
             return "a finite number"
-        if self.most == math.inf:
-            return f"more than {self.least}" if self.above else f"{self.least} or more"
-        return f"{self.least} to {'less than ' if self.below else ''}{self.most}"
+        if self.high == math.inf:
+            return f"more than {self.low}" if self.above_low else f"{self.low} or more"
+        return f"{self.low} to {'less than ' if self.below_high else ''}{self.high}"
 
 
 Number = Annotated[float, Limits()]
-Amount = Annotated[float, Limits(0)]  # a weight of a loss, a deviation: 0 leaves it out
-Positive = Annotated[float, Limits(0, above=True)]  # something is divided by it
-Share = Annotated[float, Limits(0, 1)]  # a threshold, a momentum, a share of the training
-Part = Annotated[float, Limits(0, 1, below=True)]  # a share that leaves something over
+Amount = Annotated[float, Limits(0)]  # such as the weight of a loss; 0 turns it off
+Positive = Annotated[float, Limits(0, above_low=True)]  # such as a divisor
+Share = Annotated[float, Limits(0, 1)]  # such as a threshold, a momentum, a share of the training
+ShareBelowOne = Annotated[float, Limits(0, 1, below_high=True)]  # such as a dropout rate
 Cosine = Annotated[float, Limits(-1, 1)]
 Count = Annotated[int, Limits(1)]
 Natural = Annotated[int, Limits(0)]
 Seed = Annotated[int, Limits(0, 2**63 - 1)]
 
 
-def check(settings: object, where: str = "") -> None:
-    """Refuse a number outside the limits of its field, in a dataclass and in those inside it."""
+def check_limits(settings: object, where: str = "") -> None:
+    """Raise a `UserError` for a number outside its limits, in a dataclass or in its fields."""
     if not dataclasses.is_dataclass(settings) or isinstance(settings, type):
         return
     limits = limits_of(type(settings))
     for field in dataclasses.fields(settings):
-        value, place = getattr(settings, field.name), where + field.name
-        check(value, f"{place}.")
-        found = limits.get(field.name)
-        if found is not None and value is not None and not found.hold(value):
-            raise UserError(f"{place} is {value}, expected {found.words(value)}")
+        value, name = getattr(settings, field.name), where + field.name
+        check_limits(value, f"{name}.")
+        limit = limits.get(field.name)
+        if limit is not None and value is not None and not limit.contain(value):
+            raise UserError(f"{name} is {value}, expected {limit.describe(value)}")
 
 
 @functools.cache
 def limits_of(cls: type) -> dict[str, Limits]:
-    """The limits of each field that has some; those of X where the field is `X | None`."""
+    """The limits of the fields that have any; for a field `X | None`, those of X."""
     try:
         hints = get_type_hints(cls, include_extras=True)
-    except NameError:  # annotations kept as texts, of names that only a type checker imports
+    except NameError:  # string annotations with names that only a type checker imports
         return {}
     return {
-        name: mark
+        name: item
         for name, hint in hints.items()
-        for mark in marks(hint)
-        if isinstance(mark, Limits)
+        for item in annotated_items(hint)
+        if isinstance(item, Limits)
     }
 
 
-def marks(hint: Any) -> tuple[Any, ...]:
-    """What is annotated to a type, or to the members of a union."""
+def annotated_items(hint: Any) -> tuple[Any, ...]:
+    """The metadata of an `Annotated` type, or of the members of a union."""
     if get_origin(hint) in (Union, UnionType):
-        return tuple(mark for option in get_args(hint) for mark in marks(option))
-    return getattr(hint, "__metadata__", ())
+        return tuple(item for option in get_args(hint) for item in annotated_items(option))
+    return hint.__metadata__ if get_origin(hint) is Annotated else ()

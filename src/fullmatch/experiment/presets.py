@@ -11,6 +11,7 @@ from fullmatch.config import (
     OptimizerConfig,
     TrainingConfig,
 )
+from fullmatch.core import as_spec
 
 BUDGETS = {"paper": 2**20, "fast": 2**16}
 LABELS = {  # the label counts of the paper's tables, the first being the default
@@ -116,5 +117,5 @@ def with_steps(config: ExperimentConfig, steps: int) -> ExperimentConfig:
 
 def with_recipe(optimizer: OptimizerConfig, spec: Any) -> OptimizerConfig:
     """The optimizer settings that a method was published with, over the common ones."""
-    recipe: dict[str, float] = dict(getattr(spec, "recipe", {}))
+    recipe: dict[str, float] = dict(as_spec(spec).recipe)
     return replace(optimizer, **recipe)  # type: ignore[arg-type]

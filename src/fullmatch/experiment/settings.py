@@ -5,15 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fullmatch.algorithms import ALIASES, name_of, names
+from fullmatch.algorithms import ALIASES, is_full, name_of, names
 from fullmatch.algorithms import algorithm as spec_of
 from fullmatch.config import (
     ExperimentConfig,
-    Table,
+    SettingsTable,
     config_table,
     experiment_config,
-    merged,
-    overrides,
+    merge_tables,
+    parse_overrides,
     read_toml,
 )
 from fullmatch.errors import UserError
@@ -52,11 +52,11 @@ def resolve(
     table = read_toml(file) if file else {}
     if start is not None:  # its weights fit its own network, and no others are needed
         same = config_of(RunFolder.existing(start)).model.name
-        table = merged({"model": {"name": same, "pretrained": False}}, table)
+        table = merge_tables({"model": {"name": same, "pretrained": False}}, table)
     if algorithm is not None:
         # These belong to the algorithm that the file names.
         table = without_method(table, str(section(table, "algorithm").get("name")), algorithm)
-    table = merged(merged(table, without_none(flags)), overrides(assignments))
+    table = merge_tables(merge_tables(table, without_none(flags)), parse_overrides(assignments))
     name = str(section(table, "algorithm").get("name", "fullmatch"))
     if preset is None:
         asked = str(section(table, "data").get("labels"))
@@ -70,14 +70,14 @@ def resolve(
     if file is not None:
         # A file that names its algorithm's fields means just those, so the preset's give way.
         base["algorithm"] = {"name": name}
-    config = experiment_config(merged(base, table), spec_of)
+    config = experiment_config(merge_tables(base, table), spec_of)
     if config.data.split and "labels" not in section(table, "data"):
         # How many is for the split to say; a preset only knows what would be drawn without one.
         return replace(config, data=replace(config.data, labels=None))
     return config
 
 
-def without_method(table: Table, old: str, new: str) -> Table:
+def without_method(table: SettingsTable, old: str, new: str) -> SettingsTable:
     """A file's settings for another method: less the old one's fields, and less what came with it.
 
     That is where the presets of the two differ, such as the ratio, and the file has the old one's
@@ -108,7 +108,7 @@ def config_of(folder: RunFolder) -> ExperimentConfig:
 def display_name(spec: Any) -> str:
     """The name people use: fullmatch rather than full-fixmatch."""
     plain = name_of(spec)
-    name = f"full-{plain}" if getattr(spec, "full", None) is not None else plain
+    name = f"full-{plain}" if is_full(spec) else plain
     return next((alias for alias, target in ALIASES.items() if target == name), name)
 
 

@@ -8,9 +8,9 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from fullmatch.algorithms.sampling import dropped
+from fullmatch.algorithms.sampling import apply_dropout
 from fullmatch.algorithms.ups_offline import UPSOffline
-from fullmatch.algorithms.ups_rounds import Choice, choose
+from fullmatch.algorithms.ups_rounds import PseudoLabelChoice, choose_labels
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source
 from fullmatch.errors import UserError
@@ -71,7 +71,7 @@ def a_round(config: ExperimentConfig, folder: RunFolder, source: Source) -> Run:
 
 
 @torch.no_grad()
-def choice_of(run: Run, *, balanced: bool) -> Choice:
+def choice_of(run: Run, *, balanced: bool) -> PseudoLabelChoice:
     """What the trained student says of every image, sampled with dropout."""
     state, images = run.state, run.dataset.images
     spec = run.config.algorithm
@@ -84,13 +84,13 @@ def choice_of(run: Run, *, balanced: bool) -> Choice:
             index = run.dataset.unlabeled[at : at + EVALUATION_BATCH]
             view = run.augment(images.read(index).to(run.device), "plain")
             features = state.student.pool(state.student.feature_map(view))
-            seen = dropped(spec.dropout, *[features] * SAMPLES)
+            seen = apply_dropout(spec.dropout, *[features] * SAMPLES)
             drawn = [state.student.classify(one) for one in seen]
             parts.append(torch.stack(drawn).float().cpu())
-    return choose(torch.cat(parts, dim=1), balanced=balanced)
+    return choose_labels(torch.cat(parts, dim=1), balanced=balanced)
 
 
-def write(path: Path, choice: Choice, balanced: bool) -> None:
+def write(path: Path, choice: PseudoLabelChoice, balanced: bool) -> None:
     write_tensors(path, choice._asdict(), balanced=str(balanced))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fullmatch.algorithms import name_of
-from fullmatch.config import Table as Settings
+from fullmatch.config import SettingsTable as Settings
 from fullmatch.config import to_table
 from fullmatch.errors import UserError
 from fullmatch.reproduce import provenance

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from fullmatch.core import Thresholds
+
 WARM_UP = 0.3  # share of the steps after which a run should have found its feet
 WINDOW = 5  # records that are averaged, so that one odd batch is no finding
 UNUSED = 0.01  # share of unlabeled pictures in use below which they might as well not be there
@@ -34,7 +36,7 @@ class Knobs:
     clip: float = 0.0  # largest norm of the gradient; 0: no limit
     threshold: float | None = 0.95  # that a prediction must reach to be used
     coefficient: float | None = 1.0  # weight of the unlabeled loss
-    thresholds: str = "given"  # or one "by class", or even "found" from the predictions
+    thresholds: Thresholds = "fixed"
     selects: bool = True  # False: this run uses no unlabeled picture, and is meant to
 
     @classmethod
@@ -42,12 +44,12 @@ class Knobs:
         """Read off the fields of a spec; `thresholds` and `selects` are there where they differ."""
         fields = dataclasses.fields(spec) if dataclasses.is_dataclass(spec) else ()
         found = {field.name: getattr(spec, field.name) for field in fields}
-        thresholds = getattr(spec, "thresholds", "given")
+        thresholds = getattr(spec, "thresholds", "fixed")
         return cls(
             rate,
             clip,
             # Where thresholds are found, a setting only bounds them.
-            found.get("threshold") if thresholds != "found" else None,
+            found.get("threshold") if thresholds != "adaptive" else None,
             found.get("coefficient"),
             thresholds,
             selects=getattr(spec, "selects", True),
@@ -138,7 +140,7 @@ def nothing_used(records: Records, knobs: Knobs) -> Finding | None:
         return None
     adaptive = (
         []
-        if knobs.thresholds == "found"
+        if knobs.thresholds == "adaptive"
         else ["thresholds that adapt (--algorithm full-freematch)"]
     )
     return Finding(
@@ -153,7 +155,7 @@ def collapsed(records: Records, prior: float, knobs: Knobs) -> Finding | None:
     # Two thirds of the way from what is usual to everything.
     if used is None or share is None or used < ENOUGH or share < prior + (1 - prior) * 2 / 3:
         return None
-    by_class = ["thresholds by class (--algorithm fullflex)"] if knobs.thresholds == "given" else []
+    by_class = ["thresholds by class (--algorithm fullflex)"] if knobs.thresholds == "fixed" else []
     return Finding(
         "one class takes all",
         f"{100 * share:.0f} % of the pseudo-labels in use are of one class: it swallows the others",
