@@ -1,4 +1,4 @@
-"""Raw batches: the right images with the right labels, resident and streaming alike."""
+"""Raw batches have the right images and labels, resident and streaming."""
 
 import weakref
 from dataclasses import replace
@@ -10,7 +10,14 @@ from torch import Tensor
 
 from fullmatch.core import Appearance
 from fullmatch.data import FileStore, SemiDataset, TensorStore
-from fullmatch.data.feed import Feed, RawBatch, ResidentFeed, StreamingFeed, feed_of, forks
+from fullmatch.data.feed import (
+    Feed,
+    RawBatch,
+    ResidentFeed,
+    StreamingFeed,
+    build_feed,
+    decodes_in_processes,
+)
 from fullmatch.errors import UserError
 from tests.data.conftest import Draw
 
@@ -18,9 +25,10 @@ CPU = torch.device("cpu")
 
 
 class SlowStore:
-    """Pictures that do not live in memory; each is filled with its own position."""
+    """Images outside of memory; each is filled with its own position."""
 
     shape = (1, 2, 2)
+    paths: tuple[str, ...] = ()
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -37,8 +45,8 @@ class SlowStore:
         return index.to(torch.uint8)[:, None, None, None].expand(-1, 1, 2, 2).contiguous()
 
 
-def dataset(size: int = 30, *, resident: bool = True) -> SemiDataset:
-    """Every third image is labeled with its position modulo 4; the rest have no known label."""
+def make_dataset(size: int = 30, *, resident: bool = True) -> SemiDataset:
+    """Every third image is labeled with its position modulo 4; the others are unlabeled."""
     slow = SlowStore(size)
     labels = torch.arange(size) % 4
     labels[torch.arange(size) % 3 != 0] = -1
@@ -53,61 +61,61 @@ def dataset(size: int = 30, *, resident: bool = True) -> SemiDataset:
     )
 
 
-def feed(data: SemiDataset, batch: int = 4, ratio: int = 3, seed: int = 0) -> Feed:
-    return feed_of(data, batch=batch, ratio=ratio, seed=seed, device=CPU)
+def make_feed(data: SemiDataset, batch: int = 4, ratio: int = 3, seed: int = 0) -> Feed:
+    return build_feed(data, batch=batch, ratio=ratio, seed=seed, device=CPU)
 
 
-def at(one: Feed, step: int) -> RawBatch:
-    one.seek(step)
-    return RawBatch(*(part.clone() for part in one.batch()))
+def read(feed: Feed, step: int) -> RawBatch:
+    feed.seek(step)
+    return RawBatch(*(part.clone() for part in feed.batch()))
 
 
 @pytest.mark.parametrize("resident", [True, False])
 def test_images_labels_and_positions_belong_together(resident: bool) -> None:
-    data = dataset(resident=resident)
-    one = feed(data)
-    assert isinstance(one, ResidentFeed if resident else StreamingFeed)
+    data = make_dataset(resident=resident)
+    feed = make_feed(data)
+    assert isinstance(feed, ResidentFeed if resident else StreamingFeed)
     for step in range(20):
-        raw = at(one, step)
-        place = raw.labeled[:, 0, 0, 0].long()
-        assert torch.equal(place, data.labeled[raw.labeled_index])
-        assert torch.equal(raw.labels, place % 4)
-        place = raw.unlabeled[:, 0, 0, 0].long()
-        assert torch.equal(place, raw.unlabeled_index)
-        assert torch.equal(raw.hidden_labels, data.labels[place])
-        assert raw.labeled.dtype == torch.uint8 and len(place) == 12
+        raw = read(feed, step)
+        positions = raw.labeled[:, 0, 0, 0].long()
+        assert torch.equal(positions, data.labeled[raw.labeled_index])
+        assert torch.equal(raw.labels, positions % 4)
+        positions = raw.unlabeled[:, 0, 0, 0].long()
+        assert torch.equal(positions, raw.unlabeled_index)
+        assert torch.equal(raw.hidden_labels, data.labels[positions])
+        assert raw.labeled.dtype == torch.uint8 and len(positions) == 12
 
 
 def test_streaming_gives_the_same_batches() -> None:
-    resident, streaming = feed(dataset()), feed(dataset(resident=False))
+    resident, streaming = make_feed(make_dataset()), make_feed(make_dataset(resident=False))
     for step in (0, 1, 2, 9, 3, 100, 101):
-        for one, other in zip(at(resident, step), at(streaming, step), strict=True):
+        for one, other in zip(read(resident, step), read(streaming, step), strict=True):
             assert torch.equal(one, other)
 
 
 def test_streaming_reads_ahead_and_only_once() -> None:
-    data = dataset(resident=False)
-    one = feed(data)
+    data = make_dataset(resident=False)
+    feed = make_feed(data)
     for step in range(10):
-        at(one, step)
-    assert isinstance(one, StreamingFeed) and isinstance(data.images, SlowStore)
-    one.reader.shutdown()
-    assert data.images.reads == 10 + 3  # both halves at once
+        read(feed, step)
+    assert isinstance(feed, StreamingFeed) and isinstance(data.images, SlowStore)
+    feed.reader.shutdown()
+    assert data.images.reads == 10 + 3  # one read for labeled and unlabeled images
 
 
-def test_processes_give_the_same_batches_and_go(
+def test_processes_give_the_same_batches_and_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, draw_picture: Draw
 ) -> None:
     paths = [draw_picture(tmp_path / f"{i}.png", (i, 2 * i, 3 * i)) for i in range(30)]
-    data = replace(dataset(), images=FileStore(paths, (8, 8)))
-    threads = feed(data)
-    monkeypatch.setattr("fullmatch.data.feed.forks", lambda device: True)
-    processes = feed(data)
+    data = replace(make_dataset(), images=FileStore(paths, (8, 8)))
+    threads = make_feed(data)
+    monkeypatch.setattr("fullmatch.data.feed.decodes_in_processes", lambda device: True)
+    processes = make_feed(data)
     assert isinstance(processes, StreamingFeed) and isinstance(processes.store, FileStore)
     assert isinstance(data.images, FileStore) and data.images.pool is None
     assert processes.store.pool is not None
     for step in (0, 1, 2, 9, 3, 100, 101):
-        for one, other in zip(at(threads, step), at(processes, step), strict=True):
+        for one, other in zip(read(threads, step), read(processes, step), strict=True):
             assert torch.equal(one, other)
     pids, dropped = processes.store.pool.pids, weakref.ref(processes.store.pool)
     processes.reader.shutdown()
@@ -115,45 +123,45 @@ def test_processes_give_the_same_batches_and_go(
     assert dropped() is None and not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
-def test_only_a_gpu_has_pictures_decoded_by_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert forks(torch.device("cuda")) and not forks(CPU)
+def test_processes_decode_only_for_a_gpu_on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert decodes_in_processes(torch.device("cuda")) and not decodes_in_processes(CPU)
     monkeypatch.setattr("sys.platform", "darwin")
-    assert not forks(torch.device("cuda"))
+    assert not decodes_in_processes(torch.device("cuda"))
 
 
 def test_streaming_writes_in_place() -> None:
-    one = feed(dataset(resident=False))
-    one.seek(0)
-    places = [part.data_ptr() for part in one.batch()]
-    one.seek(1)
-    assert [part.data_ptr() for part in one.batch()] == places
+    feed = make_feed(make_dataset(resident=False))
+    feed.seek(0)
+    pointers = [part.data_ptr() for part in feed.batch()]
+    feed.seek(1)
+    assert [part.data_ptr() for part in feed.batch()] == pointers
 
 
 def test_error_of_the_reader_reaches_the_caller() -> None:
-    data = dataset(resident=False)
+    data = make_dataset(resident=False)
     assert isinstance(data.images, SlowStore)
     data.images.broken = 17
-    one = feed(data)
+    feed = make_feed(data)
     with pytest.raises(UserError, match="cannot read picture 17"):
         for step in range(10):
-            one.seek(step)
+            feed.seek(step)
 
 
-def test_seed_decides_the_order_and_halves_differ() -> None:
-    first = at(feed(dataset()), 0)
-    assert torch.equal(first.unlabeled_index, at(feed(dataset()), 0).unlabeled_index)
-    assert not torch.equal(first.unlabeled_index, at(feed(dataset(), seed=1), 0).unlabeled_index)
-    everything = replace(dataset(), labeled=torch.arange(30))
-    same = at(feed(everything, batch=12, ratio=1), 0)
-    assert not torch.equal(same.labeled_index, same.unlabeled_index)
+def test_order_depends_on_the_seed_and_differs_between_subsets() -> None:
+    index = read(make_feed(make_dataset()), 0).unlabeled_index
+    assert torch.equal(index, read(make_feed(make_dataset()), 0).unlabeled_index)
+    assert not torch.equal(index, read(make_feed(make_dataset(), seed=1), 0).unlabeled_index)
+    all_labeled = replace(make_dataset(), labeled=torch.arange(30))
+    batch = read(make_feed(all_labeled, batch=12, ratio=1), 0)
+    assert not torch.equal(batch.labeled_index, batch.unlabeled_index)
 
 
-def test_a_small_set_shrinks_the_batch_and_says_so() -> None:
-    one = feed(dataset(), batch=16, ratio=2)
-    raw = at(one, 0)
+def test_a_small_set_shrinks_the_batch_with_a_note() -> None:
+    feed = make_feed(make_dataset(), batch=16, ratio=2)
+    raw = read(feed, 0)
     assert (len(raw.labels), len(raw.unlabeled_index)) == (10, 30)
-    assert one.notes == (
+    assert feed.notes == (
         "10 labeled images are fewer than a batch of 16: the batch shrinks to 10",
         "30 unlabeled images are fewer than a batch of 32: the batch shrinks to 30",
     )
-    assert feed(dataset()).notes == ()
+    assert make_feed(make_dataset()).notes == ()

@@ -1,4 +1,4 @@
-"""The raw batch of a step, on the device; read ahead when the pictures do not live there."""
+"""The raw batch of each step, on the device; read ahead if the images are not in its memory."""
 
 import os
 import sys
@@ -17,8 +17,9 @@ from fullmatch.data.stores.image_store import ImageStore
 from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError
 
-AHEAD = 4  # batches read in advance
-RESIDENT = 0.5  # share of a GPU's free memory that pictures may take; a step needs the rest
+READ_AHEAD = 4  # batches
+RESIDENT_SHARE = 0.5  # of a GPU's free memory that images may take; a step needs the rest
+MAX_DECODERS = 16  # processes
 
 
 class RawBatch(NamedTuple):
@@ -32,127 +33,139 @@ class RawBatch(NamedTuple):
     hidden_labels: Tensor
 
 
-Arrival = tuple[RawBatch, torch.cuda.Event | None]  # a batch, and when it is on the device
+Transfer = tuple[RawBatch, torch.cuda.Event | None]  # a batch, and the end of its copy to a GPU
 
 
 class Feed(Protocol):
     """`seek` is called by the host before each step, `batch` inside the step."""
 
     notes: tuple[str, ...]
-    waited: float  # seconds that steps waited for pictures, so far
+    wait_seconds: float  # that steps have waited for images so far
 
     def seek(self, step: int) -> None: ...
 
     def batch(self) -> RawBatch: ...
 
 
-class Half:
-    """Either the labeled or the unlabeled images: where they live, and their order."""
+class SampledSubset:
+    """The labeled or the unlabeled images, with their labels and their order."""
 
-    def __init__(self, dataset: SemiDataset, kept: Tensor, sampler: Sampler) -> None:
+    def __init__(self, dataset: SemiDataset, positions: Tensor, sampler: Sampler) -> None:
         self.sampler = sampler
-        self.kept = kept.to(sampler.device)  # position among these -> position in the store
-        self.labels = dataset.labels[kept].to(sampler.device)
+        self.positions = positions.to(sampler.device)  # in the store
+        self.labels = dataset.labels[positions].to(sampler.device)
 
     def draw(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Positions in the store, labels, and positions among these images."""
+        """Positions in the store, labels, and positions in this subset, of the current step."""
         index = self.sampler.positions()
-        return self.kept[index], self.labels[index], index
+        return self.positions[index], self.labels[index], index
 
 
 class ResidentFeed:
-    """All pictures live on the device: a batch is one gather, and the host sends nothing."""
+    """All images are on the device: a batch is one gather, and the host sends nothing."""
 
-    def __init__(self, store: TensorStore, labeled: Half, unlabeled: Half) -> None:
+    def __init__(
+        self, store: TensorStore, labeled: SampledSubset, unlabeled: SampledSubset
+    ) -> None:
         self.store, self.labeled, self.unlabeled = store, labeled, unlabeled
-        self.notes = sizes_said(labeled, unlabeled)
-        self.waited = 0.0
+        self.notes = batch_size_notes(labeled, unlabeled)
+        self.wait_seconds = 0.0
 
     def seek(self, step: int) -> None:
         self.labeled.sampler.seek(step)
         self.unlabeled.sampler.seek(step)
 
     def batch(self) -> RawBatch:
-        position, labels, labeled_index = self.labeled.draw()
-        others, hidden_labels, index = self.unlabeled.draw()
+        labeled, labels, labeled_index = self.labeled.draw()
+        unlabeled, hidden_labels, index = self.unlabeled.draw()
         read = self.store.read
-        return RawBatch(read(position), labels, labeled_index, read(others), index, hidden_labels)
+        return RawBatch(read(labeled), labels, labeled_index, read(unlabeled), index, hidden_labels)
 
 
 class StreamingFeed:
-    """Pictures are read and sent ahead by a background thread, while earlier steps run."""
+    """A background thread reads and copies the next batches while earlier steps run."""
 
     def __init__(
-        self, store: ImageStore, labeled: Half, unlabeled: Half, device: torch.device
+        self,
+        store: ImageStore,
+        labeled: SampledSubset,
+        unlabeled: SampledSubset,
+        device: torch.device,
     ) -> None:
         self.store, self.labeled, self.unlabeled, self.device = store, labeled, unlabeled, device
-        self.notes = sizes_said(labeled, unlabeled)
-        self.waited = 0.0
+        self.notes = batch_size_notes(labeled, unlabeled)
+        self.wait_seconds = 0.0
         self.reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="feed")
-        self.ahead: dict[int, Future[Arrival]] = {}
+        self.pending: dict[int, Future[Transfer]] = {}  # by step
         self.current: RawBatch | None = None  # always the same memory, as a recorded step needs
-        self.sending = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        self.copy_stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
-    def read(self, step: int) -> Arrival:
+    def read(self, step: int) -> Transfer:
+        """Read the batch of a step and start its copy to the device."""
         self.labeled.sampler.seek(step)
         self.unlabeled.sampler.seek(step)
-        if self.sending is None:
-            return self.raw(), None
-        with torch.cuda.stream(self.sending):
-            sent = (part.pin_memory().to(self.device, non_blocking=True) for part in self.raw())
-            return RawBatch(*sent), self.sending.record_event()
+        if self.copy_stream is None:
+            return self.read_raw(), None
+        with torch.cuda.stream(self.copy_stream):
+            parts = self.read_raw()
+            copies = (part.pin_memory().to(self.device, non_blocking=True) for part in parts)
+            return RawBatch(*copies), self.copy_stream.record_event()
 
-    def raw(self) -> RawBatch:
-        position, labels, labeled_index = self.labeled.draw()
-        others, hidden_labels, index = self.unlabeled.draw()
-        # One read for both halves, so that whoever decodes has enough to do at once.
-        both = self.store.read(torch.cat((position, others)))
-        here, there = both[: len(position)], both[len(position) :]
-        return RawBatch(here, labels, labeled_index, there, index, hidden_labels)
+    def read_raw(self) -> RawBatch:
+        labeled, labels, labeled_index = self.labeled.draw()
+        unlabeled, hidden_labels, index = self.unlabeled.draw()
+        # One read for both subsets, so that all decoders are busy.
+        images = self.store.read(torch.cat((labeled, unlabeled)))
+        labeled_images, unlabeled_images = images[: len(labeled)], images[len(labeled) :]
+        return RawBatch(
+            labeled_images, labels, labeled_index, unlabeled_images, index, hidden_labels
+        )
 
     def seek(self, step: int) -> None:
-        # One reader thread takes the steps in order, so that the samplers are never shared.
-        self.ahead = {at: read for at, read in self.ahead.items() if step <= at < step + AHEAD}
-        for at in range(step, step + AHEAD):
-            if at not in self.ahead:
-                self.ahead[at] = self.reader.submit(self.read, at)
+        # A single reader thread processes the steps in order, so the samplers are never shared.
+        wanted = range(step, step + READ_AHEAD)
+        self.pending = {key: read for key, read in self.pending.items() if key in wanted}
+        for key in wanted:
+            if key not in self.pending:
+                self.pending[key] = self.reader.submit(self.read, key)
         started = time.perf_counter()
-        raw, sent = self.ahead.pop(step).result()
-        self.waited += time.perf_counter() - started
-        if sent is not None:
-            sent.wait()  # the device waits, not the host
+        raw, copied = self.pending.pop(step).result()
+        self.wait_seconds += time.perf_counter() - started
+        if copied is not None:
+            copied.wait()  # the device waits, not the host
         if self.current is None:
             self.current = RawBatch(*(torch.empty_like(part) for part in raw))
         for place, part in zip(self.current, raw, strict=True):
             place.copy_(part)
-            if sent is not None:
+            if copied is not None:
                 part.record_stream(torch.cuda.current_stream(self.device))
 
     def batch(self) -> RawBatch:
-        assert self.current is not None, "seek comes before batch"
+        assert self.current is not None, "call seek before batch"
         return self.current
 
 
-def feed_of(
+def build_feed(
     dataset: SemiDataset, *, batch: int, ratio: int, seed: int, device: torch.device
 ) -> Feed:
-    """A feed for this data set: resident when its pictures fit on the device, else streaming."""
+    """Build a resident feed if the images fit on the device, else a streaming feed."""
     images = dataset.images
-    if isinstance(images, FileStore) and forks(device):
-        images = images.with_processes(decoders())
-    resident = isinstance(images, TensorStore) and fits(images.images, device)
+    if isinstance(images, FileStore) and decodes_in_processes(device):
+        images = images.with_processes(decoder_count())
+    resident = isinstance(images, TensorStore) and fits_on_device(images.images, device)
     home = device if resident else torch.device("cpu")
 
     processes = distributed.processes()
     if batch % processes or min(len(dataset.labeled), len(dataset.unlabeled)) < processes:
         raise UserError(
-            f"{processes} processes cannot share {batch} labeled images a step evenly, or there "
-            "are fewer images than processes; start another number, or give another training.batch"
+            f"{processes} processes cannot share {batch} labeled images per step evenly, or there "
+            "are fewer images than processes; start another number of processes, or change "
+            "training.batch"
         )
 
-    def half(kept: Tensor, size: int, stream: int) -> Half:
+    def sampled(positions: Tensor, size: int, stream: int) -> SampledSubset:
         sampler = Sampler(
-            len(kept),
+            len(positions),
             size,
             seed=seed,
             stream=stream,
@@ -160,38 +173,39 @@ def feed_of(
             rank=distributed.rank(),
             world_size=processes,
         )
-        return Half(dataset, kept, sampler)
+        return SampledSubset(dataset, positions, sampler)
 
-    labeled = half(dataset.labeled, batch, 0)
-    unlabeled = half(dataset.unlabeled, batch * ratio, 1)
+    labeled = sampled(dataset.labeled, batch, 0)
+    unlabeled = sampled(dataset.unlabeled, batch * ratio, 1)
     if resident and isinstance(images, TensorStore):
         return ResidentFeed(images.to(device), labeled, unlabeled)
     return StreamingFeed(images, labeled, unlabeled, device)
 
 
-def decoders() -> int:
-    """One process a core, of those that fall to each training process."""
-    return max(1, min(16, len(os.sched_getaffinity(0)) // distributed.processes()))
+def decoder_count() -> int:
+    """Decoder processes per training process: one per core."""
+    cores = len(os.sched_getaffinity(0)) // distributed.processes()
+    return max(1, min(MAX_DECODERS, cores))
 
 
-def forks(device: torch.device) -> bool:
-    """Whether files are decoded by processes: a GPU would wait for threads."""
+def decodes_in_processes(device: torch.device) -> bool:
+    """Whether processes decode files: threads are too slow for a GPU."""
     return device.type == "cuda" and sys.platform == "linux"
 
 
-def fits(images: Tensor, device: torch.device) -> bool:
-    """Whether pictures may live on the device beside a training step."""
+def fits_on_device(images: Tensor, device: torch.device) -> bool:
+    """Whether images fit into the memory of the device next to a training step."""
     if device.type != "cuda":
         return True
     free, _ = torch.cuda.mem_get_info(device)
-    return images.nbytes <= RESIDENT * free
+    return images.nbytes <= RESIDENT_SHARE * free
 
 
-def sizes_said(labeled: Half, unlabeled: Half) -> tuple[str, ...]:
-    """Sentences about batches that are smaller than asked for."""
+def batch_size_notes(labeled: SampledSubset, unlabeled: SampledSubset) -> tuple[str, ...]:
+    """Notes about batches that are smaller than requested."""
     return tuple(
-        f"{half.sampler.size} {name} images are fewer than a batch of "
-        f"{half.sampler.asked}: the batch shrinks to {half.sampler.batch}"
-        for name, half in (("labeled", labeled), ("unlabeled", unlabeled))
-        if half.sampler.asked > half.sampler.batch
+        f"{subset.sampler.size} {name} images are fewer than a batch of "
+        f"{subset.sampler.requested_batch}: the batch shrinks to {subset.sampler.batch}"
+        for name, subset in (("labeled", labeled), ("unlabeled", unlabeled))
+        if subset.sampler.requested_batch > subset.sampler.batch
     )

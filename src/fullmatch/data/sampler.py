@@ -1,16 +1,16 @@
-"""Which images a step reads: a function of seed and step, the same on every device."""
+"""Which images each step reads: a function of seed and step, the same on every device."""
 
 import torch
 from torch import Tensor
 
-BLOCK = 256  # steps whose order is computed at once, so that tiny sets are not shuffled every step
+BLOCK = 256  # steps whose order is computed together, because shuffling per step is slow
 
 
 class Sampler:
-    """Shuffled epochs cut into whole batches; no image stands twice in a batch.
+    """Shuffled epochs cut into full batches; no image occurs twice in a batch.
 
-    `seek` is called by the host before a step, `positions` inside it: it reads only tensors that
-    are written in place, so a recorded step replays with the new order.
+    `seek` is called by the host before a step, `positions` inside it. `positions` reads only
+    tensors that are written in place, so a recorded step replays with the new order.
     """
 
     def __init__(
@@ -24,11 +24,11 @@ class Sampler:
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
-        self.size, self.asked = size, batch
-        # A set smaller than a batch is all of it, as far as processes can share it evenly.
+        self.size, self.requested_batch = size, batch
+        # A batch is at most the whole set, rounded down so that processes share it evenly.
         self.batch = min(batch, size - size % world_size)
         self.seed, self.stream, self.device = seed, stream, device
-        self.share = slice(
+        self.own_part = slice(
             self.batch * rank // world_size, self.batch * (rank + 1) // world_size
         )  # of each batch, read by this process
         self.steps_per_epoch = size // self.batch
@@ -45,27 +45,27 @@ class Sampler:
             shuffled = permutations(
                 self.size, range(first, first + self.epochs), self.seed, self.stream, self.device
             )
-            kept = shuffled[:, : self.steps_per_epoch * self.batch]
-            self.order.copy_(kept.reshape(self.order.shape))
+            full_batches = shuffled[:, : self.steps_per_epoch * self.batch]
+            self.order.copy_(full_batches.reshape(self.order.shape))
             self.block = block
         self.cursor.fill_(row)
 
     def positions(self) -> Tensor:
-        return self.order.index_select(0, self.cursor)[0, self.share]
+        return self.order.index_select(0, self.cursor)[0, self.own_part]
 
 
 def permutations(size: int, epochs: range, seed: int, stream: int, device: torch.device) -> Tensor:
-    """(epochs, size): one permutation an epoch, by sorting hashes, so that devices agree."""
-    start = torch.full((), seed, dtype=torch.int64, device=device)  # nothing comes from the host
+    """(epochs, size): one permutation per epoch, by sorting hashes, so that devices agree."""
+    start = torch.full((), seed, dtype=torch.int64, device=device)  # no copy from the host
     epoch = torch.arange(epochs.start, epochs.stop, device=device)[:, None]
     item = torch.arange(size, device=device)[None, :]
-    key = scrambled(scrambled(scrambled(scrambled(start) + epoch) + stream) + item)
+    key = scramble(scramble(scramble(scramble(start) + epoch) + stream) + item)
     return key.argsort(dim=1, stable=True)
 
 
-def scrambled(x: Tensor) -> Tensor:
+def scramble(x: Tensor) -> Tensor:
     """A bijection of int64 whose bits look random (two rounds of multiply and shift)."""
     for multiplier in (-0x61C8864680B583EB, -0x3B314601E57A13AD):
-        x = x * multiplier  # wraps around, as intended
+        x = x * multiplier  # overflow is intended
         x = x ^ ((x >> 32) & 0xFFFFFFFF)
     return x

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from fullmatch.config import ExperimentConfig
 from fullmatch.core import Appearance
-from fullmatch.data import DATASETS, SemiDataset, Source, TensorStore, draw
+from fullmatch.data import DATASETS, SemiDataset, Source, TensorStore, draw_split
 from fullmatch.experiment.build import Assembly, device_name, versions
 from fullmatch.experiment.inputs import choose_split, load_source
 from fullmatch.experiment.settings import display_name
@@ -45,9 +45,9 @@ def bench(
     first_step = time.perf_counter() - started
     advance(run, max(4, steps // 5))  # past recording and autotuning
     with alone or nullcontext():
-        waited = run.trainer.feed.waited
+        waited = run.trainer.feed.wait_seconds
         times = [advance(run, steps) / steps for _ in range(repeats)]
-        waited = (run.trainer.feed.waited - waited) / (steps * repeats)
+        waited = (run.trainer.feed.wait_seconds - waited) / (steps * repeats)
         step = statistics.median(times)
         raw = run.trainer.feed.batch()
         found: dict[str, Any] = {
@@ -80,7 +80,7 @@ def images(config: ExperimentConfig) -> SemiDataset:
     if config.data.name in DATASETS:
         return noise(config)
     source = load_source(config)
-    return SemiDataset.of(source, choose_split(config, source))
+    return SemiDataset.from_source(source, choose_split(config, source))
 
 
 def noise(config: ExperimentConfig) -> SemiDataset:
@@ -103,7 +103,7 @@ def noise(config: ExperimentConfig) -> SemiDataset:
     # At most what there is: noise can be less than the data set it stands for.
     batch = facts.num_classes * math.ceil(config.training.batch / facts.num_classes)
     wanted = min(max(config.data.labels or 0, batch), count - count % facts.num_classes)
-    return SemiDataset.of(source, draw(labels, wanted, 0, facts.num_classes, facts.name))
+    return SemiDataset.from_source(source, draw_split(labels, wanted, 0, facts.num_classes, facts.name))
 
 
 def advance(run: Assembly, steps: int) -> float:

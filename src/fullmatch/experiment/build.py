@@ -12,15 +12,14 @@ from fullmatch.augment.views import Augmenter
 from fullmatch.config import ExperimentConfig
 from fullmatch.core import Network, Task
 from fullmatch.data import SemiDataset
-from fullmatch.data.feed import Feed, feed_of
+from fullmatch.data.feed import Feed, build_feed
 from fullmatch.errors import many
 from fullmatch.evaluation.scores import compute_scores, predict_probabilities
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.warm_start import started
-from fullmatch.models import network, shape_of_map
-from fullmatch.models.kernels.device import introduce_operators
-from fullmatch.models.kernels.synchronized import share_statistics
-from fullmatch.models.weights import as_published
+from fullmatch.models import build_network, feature_map_shape
+from fullmatch.models.kernels import register_operators, synchronize_batch_norms
+from fullmatch.models.weights import use_published_normalization
 from fullmatch.storage.result import Scores
 from fullmatch.training.execution import (
     Recorded,
@@ -73,7 +72,7 @@ class Assembly:
     def build_network(self) -> Network:
         """The network with the weights that it starts from, and the views that fit them."""
         model = self.config.model
-        student = network(
+        student = build_network(
             model.name,
             self.dataset.num_classes,
             self.view_shape(),
@@ -85,15 +84,15 @@ class Assembly:
         self.notes += [self.started] if self.started else []
         appearance = self.dataset.appearance
         if model.pretrained or model.start or model.weights:
-            appearance = as_published(appearance, student)
+            appearance = use_published_normalization(appearance, student)
         self.augment = Augmenter(appearance, self.config.data.strong).to(self.device)
-        if distributed.processes() > 1 and (unsynchronized := share_statistics(student)):
+        if distributed.processes() > 1 and (unsynchronized := synchronize_batch_norms(student)):
             self.notes.append(f"{unsynchronized} norm layers of {model.name} are not synchronized")
         return student
 
     def describe_task(self, student: Network) -> Task:
         image = self.view_shape()
-        feature_map = shape_of_map(student, image)
+        feature_map = feature_map_shape(student, image)
         return Task(
             num_classes=self.dataset.num_classes,
             num_labeled=len(self.dataset.labeled),
@@ -120,7 +119,7 @@ class Assembly:
     def build_feed(self) -> Feed:
         config, training = self.config, self.config.training
         ratio = config.algorithm.ratio if training.ratio is None else training.ratio
-        feed = feed_of(
+        feed = build_feed(
             self.dataset, batch=training.batch, ratio=ratio, seed=config.seed, device=self.device
         )
         self.notes += feed.notes
@@ -140,7 +139,7 @@ class Assembly:
         self.augmentation = Augmentation(self.augment, algorithm.views)
         self.loss = Loss(self.state.student, self.state.teacher, algorithm)
         if not self.eager:
-            introduce_operators()
+            register_operators()
         return TrainingStep(
             self.state,
             feed,
