@@ -28,7 +28,7 @@ Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 def arrays(seed: int) -> Arrays:
     """Training images as rows, labels with -1 where hidden, test images, test labels."""
     source = data.load("digits")
-    split = data.draw(source.labels, LABELS, seed, source.num_classes, source.name)
+    split = data.draw_split(source.labels, LABELS, seed, source.num_classes, source.name)
     hidden = np.full(len(source.labels), -1)
     kept = np.array(split.labeled)
     hidden[kept] = source.labels.numpy()[kept]

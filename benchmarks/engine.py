@@ -83,7 +83,7 @@ def measure(pipe: Connection, case: Case) -> None:
     """Bench one case in a process of its own; sends the figures, or what went wrong."""
     import numpy as np
 
-    from fullmatch.data.sources import listing
+    from fullmatch.data.sources import picture_files
     from fullmatch.experiment.bench import bench
     from fullmatch.experiment.settings import resolve
 
@@ -91,7 +91,7 @@ def measure(pipe: Connection, case: Case) -> None:
     try:
         with tempfile.TemporaryDirectory() as place:
             if data == FILES:
-                listing.RESIDENT_BYTES = 0
+                picture_files.MAX_BYTES_IN_MEMORY = 0
                 data = str(photographs(Path(place)))
             if algorithm.removeprefix("full-") == "semco":
                 embeddings = Path(place) / "embeddings.npy"
@@ -232,7 +232,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
     from fullmatch.errors import did_you_mean
     from fullmatch.experiment.build import device_name
-    from fullmatch.reproduce.provenance import checkout
+    from fullmatch.reproduce.provenance import current_code
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--processes", type=int, default=8, help="cases compiled side by side")
@@ -247,10 +247,8 @@ def main(words: Sequence[str] | None = None) -> None:
     if options.processes < 1:
         parser.error(f"--processes is {options.processes}, expected 1 or more")
     device = device_name(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-    code = checkout()
-    commit = options.commit or (code["commit"] or "unknown")[:7] + " and changes" * bool(
-        code["dirty"]
-    )
+    code = current_code()
+    commit = options.commit or (code.commit or "unknown")[:7] + " and changes" * bool(code.dirty)
     wanted = options.only or list(everything)
     if not options.again:
         done = {name for name, where in known() if where == device}

@@ -67,7 +67,7 @@ def write_embeddings(path: Path, seed: int) -> None:
     from fullmatch import data
 
     source = data.load("digits")
-    split = data.draw(source.labels, LABELS, seed, source.num_classes, source.name)
+    split = data.draw_split(source.labels, LABELS, seed, source.num_classes, source.name)
     kept = list(split.labeled)
     pictures = source.images.images[kept].flatten(1).float()
     labels = source.labels[kept]

@@ -1,4 +1,4 @@
-"""Somebody's folder of pictures, with everything in it that goes wrong in practice."""
+"""Folders of pictures as a user would have them, and pictures to put problems into them."""
 
 from pathlib import Path
 
@@ -9,15 +9,15 @@ COLORS = {"brick": (170, 60, 40), "grass": (60, 150, 50), "water": (40, 80, 170)
 
 
 def picture(kind: str, seed: int, size: tuple[int, int] = (48, 40)) -> Image.Image:
-    """Blotches about a class's colour; no two seeds give the same."""
+    """Blotches around the color of a class, different for every seed."""
     rng = np.random.default_rng(seed)
     blotches = np.asarray(COLORS[kind]) + rng.integers(-60, 60, (6, 6, 3))
     image = Image.fromarray(blotches.clip(0, 255).astype(np.uint8))
     return image.resize(size, Image.Resampling.BICUBIC)
 
 
-def stranger(seed: int) -> Image.Image:
-    """Black and white noise: nothing of the sort is labeled."""
+def outlier(seed: int) -> Image.Image:
+    """Black and white noise, unlike any class."""
     rng = np.random.default_rng(seed)
     return Image.fromarray(rng.choice(np.array([0, 255], np.uint8), (40, 48, 3)))
 
@@ -31,7 +31,7 @@ def save(image: Image.Image, path: Path) -> Path:
 def clean_folder(
     folder: Path, *, labels: int = 6, unlabeled: int = 12, test: int = 0, size: int = 40
 ) -> Path:
-    """Three classes with so many pictures each; nothing is wrong with them."""
+    """Three classes with this many pictures per class and no problems."""
     for number, kind in enumerate(COLORS):
         start, shape = 10_000 * number, (size + 8, size)
         for i in range(labels):

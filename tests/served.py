@@ -1,9 +1,9 @@
-"""Finished runs to serve, made once a process, and picture files of every kind."""
+"""Finished runs, trained once per process, and picture files of every kind."""
 
 import atexit
-import json
 import shutil
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ from PIL import Image
 from fullmatch import data
 from fullmatch.experiment.run import start
 from fullmatch.experiment.settings import resolve
+from fullmatch.storage.result import Calibration
 from fullmatch.storage.run_folder import RunFolder
-from tests.small_pictures import pictures
+from tests.small_pictures import write_pictures
 from tests.small_runs import finish
 
 QUICK = ("training.batch=20", "training.ratio=3", "training.steps=40", "training.ema=0.9")
@@ -30,7 +31,7 @@ def shared_folder() -> Path:
 
 
 def digits_run(algorithm: str = "fullmatch") -> Path:
-    """A run that tells some digits apart; not to be changed."""
+    """A run that is better than chance on digits; tests must not change it."""
     out = shared_folder() / algorithm
     if out.exists():
         return out
@@ -40,11 +41,11 @@ def digits_run(algorithm: str = "fullmatch") -> Path:
 
 @cache
 def pets_run() -> Path:
-    """Own pictures, in colour, too few to know what is familiar, and no test pictures."""
+    """A run on color pictures, too few for novelty detection, without test pictures."""
     home = shared_folder() / "pets"
     for label in ("cat | tiger", "dög 2"):
-        pictures(home / "labeled" / label)
-    pictures(home / "unlabeled", 6)
+        write_pictures(home / "labeled" / label)
+    write_pictures(home / "unlabeled", 6)
     chosen = resolve(
         data=str(home),
         assignments=("model.name=wrn-10-1", "training.batch=4", "training.steps=2"),
@@ -54,12 +55,16 @@ def pets_run() -> Path:
     ).folder.path
 
 
-def copied(run: Path, to: Path, **result: Any) -> Path:
-    """The same run elsewhere, with more in its result."""
+def copy_run(run: Path, to: Path, **changes: Any) -> Path:
+    """A copy of a run, with changes to its result."""
     shutil.copytree(run, to)
-    path = to / "result.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | result))
+    folder = RunFolder(to)
+    folder.write_result(replace(folder.read_result(), **changes))
     return to
+
+
+def calibrated_at(temperature: float) -> Calibration:
+    return Calibration(temperature=temperature, images=100)
 
 
 def digit_files(folder: Path, count: int) -> dict[str, np.ndarray[Any, Any]]:
@@ -74,7 +79,7 @@ def digit_files(folder: Path, count: int) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def odd_files(folder: Path) -> dict[str, bool]:
-    """Files of every kind by name, and whether they are pictures that can be read."""
+    """Files of every kind by name, and whether they can be read as pictures."""
     folder.mkdir(parents=True, exist_ok=True)
     picture = Image.effect_noise((40, 30), 80)
     expected: dict[str, bool] = {}
@@ -83,7 +88,7 @@ def odd_files(folder: Path) -> dict[str, bool]:
         expected[name] = readable
         return folder / name
 
-    picture.save(keep("grey.png", True))
+    picture.save(keep("gray.png", True))
     picture.convert("CMYK").save(keep("cmyk.jpg", True))
     picture.convert("P").save(keep("palette.png", True), transparency=0)
     picture.convert("RGBA").save(keep("alpha.webp", True))
@@ -103,10 +108,10 @@ def odd_files(folder: Path) -> dict[str, bool]:
     picture.save(folder / "whole.jpg")
     keep("cut.jpg", False).write_bytes((folder / "whole.jpg").read_bytes()[:300])
     (folder / "whole.jpg").unlink()
-    keep("notes.txt", False).write_text("no picture")
+    keep("notes.txt", False).write_text("not a picture")
     keep("apple.heic", False).write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic")
-    # A header that promises 50,000 by 50,000 pixels.
-    bomb = bytearray((folder / "grey.png").read_bytes())
+    # Its header claims 50,000 by 50,000 pixels.
+    bomb = bytearray((folder / "gray.png").read_bytes())
     bomb[16:24] = (50_000).to_bytes(4, "big") * 2
     keep("bomb.png", False).write_bytes(bomb)
     keep("nowhere.png", False).symlink_to(folder / "gone.png")

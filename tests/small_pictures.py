@@ -1,4 +1,4 @@
-"""A folder of noisy little pictures, laid out as a user would."""
+"""A folder of small noisy pictures, laid out as a user would."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image
 
 
-def pictures(folder: Path, count: int = 3, side: int = 12) -> None:
+def write_pictures(folder: Path, count: int = 3, side: int = 12) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(list("/".join(folder.parts[-2:]).encode()))
     for number in range(count):
@@ -14,10 +14,10 @@ def pictures(folder: Path, count: int = 3, side: int = 12) -> None:
         Image.fromarray(pixels).save(folder / f"bild ä {number}.png")
 
 
-def pets_in(folder: Path) -> Path:
-    """Two classes of three labeled pictures and three test pictures, and six unlabeled ones."""
+def write_pets(folder: Path) -> Path:
+    """Two classes with three labeled and three test pictures each, and six unlabeled pictures."""
     for label in ("cat", "dög 2"):
-        pictures(folder / "pets" / "labeled" / label)
-        pictures(folder / "pets" / "test" / label)
-    pictures(folder / "pets" / "unlabeled", 6)
+        write_pictures(folder / "pets" / "labeled" / label)
+        write_pictures(folder / "pets" / "test" / label)
+    write_pictures(folder / "pets" / "unlabeled", 6)
     return folder / "pets"

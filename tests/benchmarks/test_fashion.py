@@ -47,7 +47,7 @@ def drawn(count: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 def test_the_folder_is_as_anybody_would_have_it(clothes: Path, tmp_path: Path) -> None:
     source = SCRIPT["source_of"](clothes)
-    split = data.draw(source.labels, 20, 0, 10, source.name)
+    split = data.draw_split(source.labels, 20, 0, 10, source.name)
     SCRIPT["write_pictures"](source, split, 30, tmp_path / "fashion")
     SCRIPT["write_test"](source, 20, tmp_path / "fashion")
     found = data.load(str(tmp_path / "fashion"), size=28)

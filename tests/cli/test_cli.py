@@ -11,7 +11,7 @@ import pytest
 
 import fullmatch
 from fullmatch.cli import app, main
-from tests.small_pictures import pets_in
+from tests.small_pictures import write_pets
 
 TINY = ("--set", "training.batch=4", "--set", "training.ratio=2", "--set", "model.name=wrn-10-1")
 
@@ -65,7 +65,7 @@ def test_run_from_the_config_of_another(here: Path, capsys: pytest.CaptureFixtur
 
 def test_own_pictures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A broken picture among the unlabeled is counted and left out; small sets shrink batches."""
-    (pets_in(here) / "unlabeled" / "broken.png").write_bytes(b"nothing")
+    (write_pets(here) / "unlabeled" / "broken.png").write_bytes(b"nothing")
     main(["train", "pets", "--steps", "2", "--set", "model.name=wrn-10-1"])
     found = capsys.readouterr().out
     assert "1 unreadable unlabeled picture left out" in found

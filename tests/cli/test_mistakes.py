@@ -8,7 +8,7 @@ import pytest
 import tomli_w
 
 from fullmatch.cli import main
-from tests.small_pictures import pets_in
+from tests.small_pictures import write_pets
 
 TINY = ("--set", "training.batch=4", "--set", "training.ratio=2", "--set", "model.name=wrn-10-1")
 Mistake = Callable[..., str]
@@ -134,7 +134,7 @@ def test_data_files_that_are_not_there(
 
 
 def test_folders_that_cannot_be_learned_from(mistake: Mistake, here: Path) -> None:
-    pets = pets_in(here)
+    pets = write_pets(here)
     (here / "empty").mkdir()
     assert "empty" in mistake("train", "empty")
     (pets / "labeled" / "bird").mkdir()
@@ -153,12 +153,12 @@ def test_a_csv_without_rows(mistake: Mistake, here: Path) -> None:
 
 
 def test_labels_name_the_class_that_has_too_few(mistake: Mistake, here: Path) -> None:
-    pets_in(here)
+    write_pets(here)
     assert "class 'cat' of pets has 3 labeled" in mistake("train", "pets", "--labels", "100")
 
 
 def test_a_wrong_setting_for_own_pictures(mistake: Mistake, here: Path) -> None:
-    pets_in(here)
+    write_pets(here)
     assert "did you mean 'batch'?" in mistake("train", "pets", "--set", "training.bacth=5")
     line = mistake("train", "pets", "--steps", "5", "--minutes", "1")
     assert "give one of them" in line
@@ -185,7 +185,7 @@ def test_nothing_is_no_place(words: list[str], named: str, mistake: Mistake) -> 
 
 
 def test_broken_labeled_picture_stops_with_its_name(mistake: Mistake, here: Path) -> None:
-    (pets_in(here) / "labeled" / "cat" / "broken.png").write_bytes(b"nothing")
+    (write_pets(here) / "labeled" / "cat" / "broken.png").write_bytes(b"nothing")
     assert "broken.png" in mistake("train", "pets")
 
 
@@ -251,7 +251,7 @@ def test_minutes_above_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    pets_in(tmp_path)
+    write_pets(tmp_path)
     for command in ("train", "check"):
         with pytest.raises(SystemExit, match="2"):
             main([command, "pets", "--minutes", minutes])
@@ -276,12 +276,12 @@ def test_check_overwrites_nothing_but_a_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    pets_in(tmp_path)
+    write_pets(tmp_path)
     mine = tmp_path / "mine.csv"
     mine.write_text("path,label\n")
     with pytest.raises(SystemExit, match="2"):
         main(["check", "pets", "--out", "mine.csv"])
-    assert "is no earlier check" in capsys.readouterr().err
+    assert "was not written by check" in capsys.readouterr().err
     assert mine.read_text() == "path,label\n"
     main(["check", "pets"])
     main(["check", "pets"])  # its own file may be replaced
@@ -292,7 +292,7 @@ def test_check_overwrites_nothing_but_a_check(
 
 def test_resume_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    pets_in(tmp_path)
+    write_pets(tmp_path)
     main(["train", "pets", "--steps", "2", "--set", "model.name=wrn-10-1", "--out", "run"])
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")

@@ -1,4 +1,4 @@
-"""Small pictures and folders, written as users would have them."""
+"""Fixtures that write small pictures and folders."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ Draw = Callable[..., Path]
 
 @pytest.fixture
 def draw_picture() -> Draw:
-    """Writes a picture of one colour, in the format that the name says."""
+    """Writes a picture of one color, in the format of its extension."""
 
     def draw(path: Path, color: object = (200, 30, 30), size: tuple[int, int] = (40, 40)) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -25,7 +25,7 @@ def draw_picture() -> Draw:
 
 @pytest.fixture
 def pets(tmp_path: Path, draw_picture: Draw) -> Path:
-    """Two classes of three labeled pictures, five unlabeled ones, two for the test."""
+    """Two classes with three labeled pictures each, five unlabeled and two test pictures."""
     for label, color in (("cat", (200, 30, 30)), ("dog", (30, 30, 200))):
         for i in range(3):
             draw_picture(tmp_path / f"pets/labeled/{label}/{i}.png", color)
@@ -37,5 +37,5 @@ def pets(tmp_path: Path, draw_picture: Draw) -> Path:
 
 @pytest.fixture
 def gradient() -> np.ndarray:
-    """A grey ramp from left (0) to right (255)."""
+    """A gray ramp from left (0) to right (255)."""
     return np.tile(np.linspace(0, 255, 64).astype(np.uint8), (64, 1))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fullmatch.cli import main
-from tests.small_pictures import pets_in
+from tests.small_pictures import write_pets
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,7 +37,7 @@ def lines(program: str) -> list[list[str]]:
 
 def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    pets_in(tmp_path).rename("pictures")
+    write_pets(tmp_path).rename("pictures")
     shutil.copytree("pictures/test", "new")
     noise = np.random.default_rng(0)
     images = {f"{part}_x": noise.integers(0, 256, (500, 32, 32, 3), np.uint8) for part in PARTS}

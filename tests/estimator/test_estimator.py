@@ -24,9 +24,9 @@ from sklearn.utils.estimator_checks import check_estimator
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.estimator import FullMatchClassifier
 from fullmatch.experiment.run import Run
-from fullmatch.models import network
+from fullmatch.models import build_network
 from tests.served import odd_files
-from tests.small_pictures import pictures
+from tests.small_pictures import write_pictures
 
 TINY: dict[str, Any] = {
     "model": "wrn-10-1",
@@ -158,7 +158,7 @@ def test_what_was_done_to_the_data_is_said(digits: Any) -> None:
     names = np.array(["null", "eins", "zwei"])
     y = np.where(few < 0, "", names[few])
     X, y = np.concatenate([pixels, pixels[:1]]), np.append(y, "zwei")  # the first is a null
-    with pytest.warns(UserWarning, match="2 labeled pictures are copies with different labels"):
+    with pytest.warns(UserWarning, match="2 labeled pictures are exact duplicates with different labels"):
         FullMatchClassifier(**DIGITS).fit(X, y)
     one = y == "null"
     y[one], y[0] = "", "null"
@@ -248,8 +248,8 @@ def test_clone_pipeline_search_and_pickle(digits: Any, tmp_path: Path) -> None:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Iterator[list[str]]:
-    pictures(tmp_path / "cat", 4)
-    pictures(tmp_path / "doggy", 4)
+    write_pictures(tmp_path / "cat", 4)
+    write_pictures(tmp_path / "doggy", 4)
     yield sorted(map(str, tmp_path.glob("*/*.png")))
 
 
@@ -310,14 +310,14 @@ def test_mistakes_are_value_errors(digits: Any, change: dict[str, Any], message:
 
 def test_weights_of_a_file(digits: Any, tmp_path: Path) -> None:
     pixels, _, few = digits
-    torch.save(network("wrn-10-1", 9, (1, 8, 8)).state_dict(), tmp_path / "a.pth")
+    torch.save(build_network("wrn-10-1", 9, (1, 8, 8)).state_dict(), tmp_path / "a.pth")
     still = DIGITS | {"settings": ("training.ratio=1", "optimizer.rate=0")}
     fitted = FullMatchClassifier(**still, weights=tmp_path / "a.pth").fit(pixels, few)
     stem = torch.load(tmp_path / "a.pth", weights_only=True)["stem.weight"]
     assert torch.equal(fitted.classifier_.network.state_dict()["stem.weight"], stem)
     with pytest.raises(ValueError, match="without the model"):
         FullMatchClassifier(**still | {"model": None}, weights="a.pth").fit(pixels, few)
-    with pytest.raises(ValueError, match="no file of weights"):
+    with pytest.raises(ValueError, match="not a file of weights"):
         FullMatchClassifier(**still, weights=tmp_path / "b.pth").fit(pixels, few)
 
 

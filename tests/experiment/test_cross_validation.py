@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from fullmatch import data
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import SemiDataset, TensorStore
-from fullmatch.data.quality.fingerprints import digests_of
+from fullmatch.data.quality.fingerprints import compute_digests
 from fullmatch.experiment import cross_validation as folds
 from fullmatch.experiment.cross_validation import Estimate, estimate, held_out, part_of
 from fullmatch.experiment.inputs import hash_of
@@ -33,7 +33,7 @@ def dataset(labels: int, unlabeled: int = 20, classes: int = 3) -> SemiDataset:
         test_labels=None,
         benchmark=False,
     )
-    return SemiDataset.of(own)
+    return SemiDataset.from_source(own)
 
 
 def settings(*more: str) -> ExperimentConfig:
@@ -49,7 +49,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("labels,parts", [(12, 10), (60, 5), (240, 1)])
 def test_how_labels_are_held_out(labels: int, parts: int) -> None:
     own = dataset(labels)
-    found = held_out(own, digests_of(own.images), 0)
+    found = held_out(own, compute_digests(own.images), 0)
     assert len(found) == parts
     for part in found:  # even in size and classes, and never all of a class
         assert abs(len(part) - labels / 5) <= 2
@@ -57,7 +57,7 @@ def test_how_labels_are_held_out(labels: int, parts: int) -> None:
     if parts > 1:
         every = torch.cat(found)
         assert (torch.bincount(every, minlength=labels)[:labels] == parts // 5).all()
-    again = held_out(own, digests_of(own.images), 0)
+    again = held_out(own, compute_digests(own.images), 0)
     assert all(torch.equal(a, b) for a, b in zip(found, again, strict=True))
 
 
@@ -65,7 +65,7 @@ def test_a_single_label_is_never_held_out() -> None:
     own = dataset(30)
     first = {code: own.labels.tolist().index(code) for code in range(3)}
     keep = torch.tensor([at for at in own.labeled.tolist() if own.labels[at] > 0 or at == first[0]])
-    found = held_out(replace(own, labeled=keep), digests_of(own.images), 0)
+    found = held_out(replace(own, labeled=keep), compute_digests(own.images), 0)
     assert first[0] not in torch.cat(found).tolist()
     assert held_out(replace(own, labeled=torch.tensor(list(first.values()))), [b""] * 50, 0) == []
 
@@ -77,7 +77,7 @@ def test_nothing_leaks() -> None:
     twin = own.labels[1:30].tolist().index(int(own.labels[0])) + 1
     pixels[twin] = pixels[0]  # a labeled one
     own = replace(own, images=TensorStore(pixels))
-    digests = digests_of(own.images)
+    digests = compute_digests(own.images)
     for held in held_out(own, digests, 0):
         assert (0 in held) == (twin in held)
         part = part_of(own, held, digests)

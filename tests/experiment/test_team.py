@@ -22,7 +22,7 @@ from fullmatch.experiment.inputs import split_of
 from fullmatch.experiment.run import resume
 from fullmatch.storage.run_folder import RunFolder
 from fullmatch.training.execution import chosen_execution
-from tests.small_runs import config, digits, embeddings
+from tests.small_runs import config, digits, write_embeddings
 from tests.two_processes import in_two_processes
 
 SHORT = "--set training.batch=6 --set training.ratio=2 --set training.log_every=2"
@@ -49,7 +49,7 @@ def states(place: str) -> dict[str, dict[str, Tensor]]:
     for name in names():
         semco = [f"algorithm.embeddings={place}/embeddings.npy"] if name.endswith("semco") else []
         one = config(name, *semco)
-        run = Assembly(one, SemiDataset.of(digits(), split_of(one, digits())))
+        run = Assembly(one, SemiDataset.from_source(digits(), split_of(one, digits())))
         run.state.train()
         for _ in range(3):
             run.trainer.take_step()
@@ -58,7 +58,7 @@ def states(place: str) -> dict[str, dict[str, Tensor]]:
 
 
 def test_every_algorithm_is_in_the_same_state_in_each_process(tmp_path: Path) -> None:
-    embeddings(tmp_path)
+    write_embeddings(tmp_path)
     first, second = in_two_processes(states, tmp_path, str(tmp_path))
     for name in names():
         for what, tensor in first[name].items():
@@ -82,7 +82,7 @@ def test_a_mistake_ends_all_processes(tmp_path: Path) -> None:
     run = launched(f"train digits {SHORT} --steps 4 --set training.batch=5", tmp_path)
     said, _ = run.communicate(timeout=240)
     assert run.returncode != 0
-    assert "fullmatch: 2 processes cannot share 5 labeled images a step evenly" in said
+    assert "fullmatch: 2 processes cannot share 5 labeled images per step evenly" in said
     assert not list(tmp_path.iterdir())
 
 

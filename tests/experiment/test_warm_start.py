@@ -15,16 +15,16 @@ from fullmatch.experiment.inputs import split_of
 from fullmatch.experiment.run import Run
 from fullmatch.experiment.warm_start import start_from
 from fullmatch.inference.trained_run import TrainedRun
-from fullmatch.models import network
+from fullmatch.models import build_network
 from tests.served import pets_run
-from tests.small_runs import again, begin, config, digits, finish, remains, stop_after
+from tests.small_runs import begin, config, digits, finish, read_outputs, resume_run, stop_after
 
 IMAGE = (3, 32, 32)
 
 
 def test_the_same_classes_give_the_same_network() -> None:
     old = TrainedRun(pets_run()).classifier
-    fresh = network("wrn-10-1", 2, IMAGE)
+    fresh = build_network("wrn-10-1", 2, IMAGE)
     assert start_from(pets_run(), fresh, old.classes) == f"starts from {pets_run()}"
     for name, tensor in fresh.state_dict().items():
         assert torch.equal(tensor, old.network.state_dict()[name]), name
@@ -33,7 +33,7 @@ def test_the_same_classes_give_the_same_network() -> None:
 def test_classes_keep_their_rows_and_new_ones_start_anew() -> None:
     old = TrainedRun(pets_run()).classifier
     first, second = old.classes
-    fresh = network("wrn-10-1", 3, IMAGE)
+    fresh = build_network("wrn-10-1", 3, IMAGE)
     before = fresh.state_dict()["head.weight"].clone()
     said = start_from(pets_run(), fresh, (second, "owl", first))
     assert said.endswith("; new to it: owl")
@@ -57,7 +57,7 @@ def test_classes_keep_their_rows_and_new_ones_start_anew() -> None:
 def test_what_does_not_fit_is_refused(
     model: str, channels: int, classes: tuple[str, ...], message: str
 ) -> None:
-    fresh = network(model, len(classes), (channels, 32, 32))
+    fresh = build_network(model, len(classes), (channels, 32, 32))
     before = {name: tensor.clone() for name, tensor in fresh.state_dict().items()}
     with pytest.raises(UserError, match=message):
         start_from(pets_run(), fresh, classes)
@@ -68,7 +68,7 @@ def test_what_does_not_fit_is_refused(
 def file(tmp_path: Path) -> Path:
     torch.manual_seed(5)
     path = tmp_path / "weights.pth"
-    torch.save({"model": network("wrn-10-1", 7, (1, 8, 8)).state_dict()}, path)
+    torch.save({"model": build_network("wrn-10-1", 7, (1, 8, 8)).state_dict()}, path)
     return path
 
 
@@ -85,7 +85,7 @@ def starts_from(run: Run, file: Path) -> bool:
 def test_a_run_and_the_labels_alone_start_from_the_file(file: Path, tmp_path: Path) -> None:
     run = begin(weighted(file), tmp_path / "run")
     assert starts_from(run, file) and run.config.model.weights == str(file)
-    assert any("left out of the file: head.weight, head.bias" in note for note in run.notes)
+    assert any("not used from the file: head.weight, head.bias" in note for note in run.notes)
     finish(run)
     alone = baseline_of(run.folder, digits())
     assert alone is not None and starts_from(alone, file)
@@ -93,7 +93,7 @@ def test_a_run_and_the_labels_alone_start_from_the_file(file: Path, tmp_path: Pa
 
 def test_labels_held_out_are_judged_from_the_same_start(file: Path, tmp_path: Path) -> None:
     chosen, source = weighted(file), replace(digits(), benchmark=False, test=None)
-    dataset = SemiDataset.of(source, split_of(chosen, source))
+    dataset = SemiDataset.from_source(source, split_of(chosen, source))
     assert Estimate(chosen, dataset, tmp_path).config.model.weights == str(file)
 
 
@@ -102,13 +102,13 @@ def test_resume_does_not_need_the_file(file: Path, tmp_path: Path) -> None:
     finish(begin(weighted(file), straight))
     stop_after(begin(weighted(file), broken), 2)
     file.unlink()
-    finish(again(broken))
-    assert remains(broken) == remains(straight)
+    finish(resume_run(broken))
+    assert read_outputs(broken) == read_outputs(straight)
 
 
 def test_backbones_with_weights_keep_their_normalisation(tmp_path: Path) -> None:
     path = tmp_path / "own.pth"
-    torch.save(network("timm:test_resnet", 10, (1, 8, 8)).state_dict(), path)
+    torch.save(build_network("timm:test_resnet", 10, (1, 8, 8)).state_dict(), path)
     named = "model.name=timm:test_resnet"
     kept = begin(weighted(path, named), tmp_path / "kept").classifier("teacher")
     assert kept.augment.appearance.mean == (0.5,) and kept.augment.appearance.std == (0.5,)

@@ -15,7 +15,7 @@ from fullmatch.storage.run_folder import RunFolder
 from fullmatch.storage.runs import read_run
 from tests.report.reading import read
 from tests.report.written import write_run
-from tests.small_pictures import pets_in
+from tests.small_pictures import write_pets
 from tests.small_runs import TINY, finish
 
 app = App(result_action="return_value")
@@ -44,7 +44,7 @@ def test_own_pictures(pets_run: Path, tmp_path: Path) -> None:
 
 
 def test_own_pictures_without_a_test(tmp_path: Path) -> None:
-    pets = pets_in(tmp_path)
+    pets = write_pets(tmp_path)
     shutil.rmtree(pets / "test")
     config = resolve(data=str(pets), assignments=(*TINY, "model.name=wrn-10-1"))
     run = finish(start(config, RunFolder.planned("pets", tmp_path / "run")))

@@ -1,89 +1,101 @@
-"""The words of a check: what there is, what is wrong with it, and how long training will take."""
+"""The text of `fullmatch check`: what the data contains, its problems, and the training time."""
 
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from fullmatch.data.quality.check import Check
-from fullmatch.errors import UserError
+from fullmatch.data.quality.check import DataCheck
+from fullmatch.errors import UserError, many
 from fullmatch.experiment.planning import Plan, plan, stand_in
 
-NAMED = 3  # files that are named on the screen; the rest are in the file
+MAX_FILES = 3  # listed per finding on the screen; all of them are in the file
+MAX_CLASSES = 10  # listed one by one
 
 
-def planned(found: Check, name: str, minutes: float | None = None) -> Plan:
+def plan_training(result: DataCheck, name: str, minutes: float | None = None) -> Plan:
     """What training would choose; a few steps are timed."""
     source = stand_in(
-        found.classes,
-        unlabeled=found.unlabeled,
-        test=sum(found.test.values()),
-        side=found.side,
-        channels=found.channels,
+        result.classes,
+        unlabeled=result.unlabeled,
+        test=sum(result.test.values()),
+        side=result.side,
+        channels=result.channels,
     )
     return plan(source, name, minutes=minutes)
 
 
-def sentences(found: Check, name: str, plan: Plan | None) -> Iterator[str]:
-    labels, kinds = sum(found.classes.values()), len(found.classes)
-    yield f"labeled    {labels:,} pictures of {kinds} classes: {counted(found.classes)}"
-    yield f"unlabeled  {found.unlabeled:,} pictures"
-    if found.test:
-        tests = sum(found.test.values())
-        yield f"test       {tests:,} pictures, shown to the model once, after training"
-    elif max(found.classes.values(), default=0) > 1:
-        yield "test       none: accuracy is estimated on labeled pictures held out in turn"
-    else:
-        yield "test       none, and no class has two labels: accuracy cannot be estimated"
-    if found.sizes:
-        (w, h), (width, height) = found.sizes["smallest"], found.sizes["largest"]
-        kind = "grey" if found.channels == 1 else "colour"
-        yield f"pictures   {w}x{h} to {width}x{height}, {kind}"
-    for remark in found.remarks:
-        yield f"{'✗' if remark.blocks else '!'} {remark.sentence()}"
-        for file in remark.files[:NAMED]:
-            yield f"    {file}"
-        if len(remark.files) > NAMED:
-            yield f"    and {len(remark.files) - NAMED:,} more"
+def format_check(result: DataCheck, arguments: str, plan: Plan | None) -> Iterator[str]:
+    """The lines of a report; `arguments` are those of the training command."""
+    yield from _format_contents(result)
+    yield from _format_findings(result)
     if plan is None:
-        yield "Not ready: mend what is marked ✗, then check again. Your files were not changed."
+        yield "Not ready: fix what is marked ✗, then check again. Your files were not changed."
         return
     yield from (f"- {note}" for note in plan.notes)
-    yield f"Ready: fullmatch train {name}   (about {duration(plan.seconds)} here, an estimate)"
+    duration = format_duration(plan.seconds)
+    yield f"Ready: fullmatch train {arguments}   (about {duration} on this machine, estimated)"
 
 
-def counted(classes: Mapping[str, int]) -> str:
-    """All classes with their counts, or the extremes of many."""
-    if len(classes) <= 10:
+def _format_contents(result: DataCheck) -> Iterator[str]:
+    labeled = many(sum(result.classes.values()), "picture")
+    classes = many(result.classes, "class", "classes")
+    yield f"labeled    {labeled} of {classes}: {format_counts(result.classes)}"
+    yield f"unlabeled  {many(result.unlabeled, 'picture')}"
+    if result.test:
+        test = many(sum(result.test.values()), "picture")
+        yield f"test       {test}, used once, after training"
+    elif max(result.classes.values(), default=0) > 1:
+        yield "test       none: accuracy is estimated by cross-validation on the labeled pictures"
+    else:
+        yield "test       none, and no class has two labels: accuracy cannot be estimated"
+    if result.sizes:
+        (w, h), (width, height) = result.sizes["smallest"], result.sizes["largest"]
+        kind = "gray" if result.channels == 1 else "color"
+        yield f"pictures   {w}x{h} to {width}x{height}, {kind}"
+
+
+def _format_findings(result: DataCheck) -> Iterator[str]:
+    for finding in result.findings:
+        yield f"{'✗' if finding.blocks_training else '!'} {finding.sentence()}"
+        for file in finding.files[:MAX_FILES]:
+            yield f"    {file}"
+        if len(finding.files) > MAX_FILES:
+            yield f"    and {len(finding.files) - MAX_FILES:,} more"
+
+
+def format_counts(classes: Mapping[str, int]) -> str:
+    """All classes with their counts, or only the smallest and the largest of many."""
+    if len(classes) <= MAX_CLASSES:
         return ", ".join(f"{name} {count}" for name, count in classes.items()) or "-"
-    few, many = min(classes, key=lambda n: classes[n]), max(classes, key=lambda n: classes[n])
-    return f"fewest {classes[few]} ({few}), most {classes[many]} ({many})"
+    smallest = min(classes, key=lambda name: classes[name])
+    largest = max(classes, key=lambda name: classes[name])
+    return f"fewest {classes[smallest]} ({smallest}), most {classes[largest]} ({largest})"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     if seconds < 90:
         return f"{max(1, round(seconds / 10)) * 10} seconds"
     return f"{round(seconds / 60)} minutes"
 
 
-def writable(out: Path | None, pictures: Path) -> Path | None:
-    """Where findings go; never among the pictures. None: nowhere, unless a place is named."""
-    home = (pictures if pictures.is_dir() else pictures.parent).resolve()
-    target = (out or Path("check.json")).resolve()
-    inside = pictures.is_dir() and target.is_relative_to(home)
-    if inside and out is not None:
-        raise UserError(f"{out} lies among your pictures, which are left alone; name another --out")
-    if not inside and target.exists() and not is_check(target):
-        raise UserError(
-            f"{out or target.name} exists and is no earlier check, so it is left alone; "
-            "name another --out"
-        )
-    return None if inside else out or Path("check.json")
+def resolve_output(out: Path | None, pictures: Path) -> Path | None:
+    """Where to write the findings: never inside the folder of pictures; None for nowhere."""
+    path = out or Path("check.json")
+    if pictures.is_dir() and path.resolve().is_relative_to(pictures.resolve()):
+        if out is None:
+            return None
+        raise UserError(f"{out} is inside your folder of pictures; choose another --out")
+    if path.exists() and not is_check_file(path):
+        raise UserError(f"{path} exists and was not written by check; choose another --out")
+    if not path.parent.is_dir():
+        raise UserError(f"cannot write {path}: there is no folder {path.parent}")
+    return path
 
 
-def is_check(path: Path) -> bool:
-    """Whether a file is one that `check` wrote, which a new one may replace."""
+def is_check_file(path: Path) -> bool:
+    """Whether `check` wrote this file, so that it may be replaced."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(found, dict) and "minutes" in found
+    return isinstance(content, dict) and "minutes" in content

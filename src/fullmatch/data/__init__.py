@@ -1,4 +1,4 @@
-"""Every way pictures come in: benchmarks by name, folders, CSV files and arrays."""
+"""Load pictures from benchmarks, folders, CSV files and arrays."""
 
 from importlib import import_module
 from pathlib import Path
@@ -12,21 +12,22 @@ if TYPE_CHECKING:
     from fullmatch.data.dataset import Source as Source
     from fullmatch.data.sources.arrays import from_arrays as from_arrays
     from fullmatch.data.splits import Split as Split
-    from fullmatch.data.splits import draw as draw
+    from fullmatch.data.splits import draw_split as draw_split
     from fullmatch.data.stores.arrow import ArrowStore as ArrowStore
     from fullmatch.data.stores.files import FileStore as FileStore
     from fullmatch.data.stores.image_store import ImageStore as ImageStore
     from fullmatch.data.stores.memory import TensorStore as TensorStore
 
-_HOMES = {
+# Imported on first use: listing the benchmarks must not import torch.
+_LAZY_MODULES = {
     "ArrowStore": "stores.arrow",
     "FileStore": "stores.files",
-    "ImageStore": "stores.base",
+    "ImageStore": "stores.image_store",
     "SemiDataset": "dataset",
     "Source": "dataset",
     "Split": "splits",
     "TensorStore": "stores.memory",
-    "draw": "splits",
+    "draw_split": "splits",
     "from_arrays": "sources.arrays",
 }
 
@@ -39,10 +40,12 @@ __all__ = [
     "Source",
     "Split",
     "TensorStore",
-    "draw",
+    "draw_split",
     "from_arrays",
     "load",
 ]
+
+MIN_SIZE = 8  # pixels
 
 
 def load(
@@ -52,29 +55,33 @@ def load(
     size: int | None = None,
     download: bool = True,
 ) -> "Source":
-    """A benchmark by name, or the user's own pictures: a folder, a .csv or an .npz file.
+    """Load a benchmark by name, or the user's own pictures: a folder, a .csv or an .npz file.
 
-    Benchmarks are looked for under `root`, else the folder FULLMATCH_DATA names, else ./data,
-    and fetched into it when they are missing and `download` is True. `size` is the side that
-    picture files are brought to; without it, it follows from the pictures.
+    Benchmarks are searched under `root`, else in the folder given by FULLMATCH_DATA, else in
+    ./data, and downloaded there if they are missing and `download` is True. `size` is the picture
+    size that files are resized to; by default it is chosen from the pictures.
     """
-    if size is not None and size < 8:
-        raise UserError(f"pictures of {size} pixels a side are too small; use a size of 8 or more")
-    # Torch comes with the readers, and lists of data sets do without either.
+    if size is not None and size < MIN_SIZE:
+        raise UserError(f"a picture size of {size} is too small; use {MIN_SIZE} or more")
     if benchmark := DATASETS.get(name_or_path):
-        from fullmatch.data.sources.benchmarks import read
+        from fullmatch.data.sources.benchmarks import read_benchmark
 
-        return read(benchmark, data_root(root), size=size, download=download)
+        return read_benchmark(benchmark, data_root(root), size=size, download=download)
     path = Path(name_or_path).expanduser()
+    if not path.exists():
+        raise UserError(
+            f"no data set {name_or_path!r}: it is neither a path nor one of "
+            f"{', '.join(DATASETS)}{did_you_mean(name_or_path, DATASETS)}"
+        )
+    return _load_own(path, size)
+
+
+def _load_own(path: Path, size: int | None) -> "Source":
+    """Load the user's own pictures by the kind of file."""
     if path.is_dir():
         from fullmatch.data.sources.folders import from_folder
 
         return from_folder(path, size=size)
-    if not path.exists():
-        raise UserError(
-            f"no data set {name_or_path!r}: neither a known name ({', '.join(DATASETS)}) nor a "
-            f"path{did_you_mean(name_or_path, DATASETS)}"
-        )
     if path.suffix.lower() == ".csv":
         from fullmatch.data.sources.tables import from_csv
 
@@ -83,12 +90,12 @@ def load(
         from fullmatch.data.sources.arrays import from_npz
 
         if size is not None:
-            raise UserError(f"the images in {path} have a size already; leave the size out")
+            raise UserError(f"the images in {path} already have a size; leave the size out")
         return from_npz(path)
-    raise UserError(f"{path} is no data set; give a folder of pictures, a .csv or an .npz file")
+    raise UserError(f"{path} is not a data set; give a folder of pictures, a .csv or an .npz file")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _LAZY_MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_LAZY_MODULES[name]}"), name)

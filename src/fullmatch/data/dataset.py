@@ -1,4 +1,4 @@
-"""What a run is given: pictures, the labels that are known, and which of them it may see."""
+"""The data of a run: images, labels, and which of the labels training may use."""
 
 import re
 from collections.abc import Iterable
@@ -14,16 +14,16 @@ from fullmatch.data.stores.image_store import ImageStore, evenly_spaced
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Pictures as they were found, before anybody decides which labels a run may see."""
+    """Images and labels as loaded, before a split decides which labels a run may use."""
 
     name: str
     images: ImageStore
-    labels: Tensor  # (N,) int64, -1 where nobody knows
+    labels: Tensor  # (N,) int64, -1 if unknown
     test: ImageStore | None = None
     test_labels: Tensor | None = None  # (T,) int64
     classes: tuple[str, ...]
     appearance: Appearance
-    benchmark: bool = False  # its labels are known, and a split hides them
+    benchmark: bool = False  # all labels are known, and a split hides most of them
     notes: tuple[str, ...] = ()  # sentences for the user
 
     @property
@@ -33,14 +33,15 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class SemiDataset(Source):
-    """A source with its labeled and unlabeled images told apart."""
+    """A source with the positions of its labeled and unlabeled images."""
 
-    labeled: Tensor  # positions into `images` whose labels may be used
-    unlabeled: Tensor  # positions into `images`: all of them, as the protocol says
+    labeled: Tensor  # positions of the images whose labels may be used
+    unlabeled: Tensor  # positions of all images, as is usual in semi-supervised learning
+    balance_note: str = ""  # the one of `notes` that says which classes are repeated, if any
 
     @classmethod
-    def of(cls, source: Source, split: Split | None = None) -> "SemiDataset":
-        """Without a split, every label that is known is used."""
+    def from_source(cls, source: Source, split: Split | None = None) -> "SemiDataset":
+        """Use the labels of a split; without one, use every known label."""
         if split is None:
             labeled = (source.labels >= 0).nonzero().flatten()
         else:
@@ -51,33 +52,33 @@ class SemiDataset(Source):
 
     @property
     def class_prior(self) -> tuple[float, ...]:
-        """Frequencies of the classes among the labeled images."""
+        """Class frequencies of the labeled images."""
         counts = torch.bincount(self.labels[self.labeled], minlength=self.num_classes)
         return tuple((counts.double() / counts.sum()).tolist())
 
     @property
     def label_counts(self) -> list[int]:
-        """Labels of each class; a picture that is repeated to even them out counts once."""
+        """Labels per class; an image that is repeated to balance the classes counts once."""
         labels = self.labels[torch.unique(self.labeled)]
         counts: list[int] = torch.bincount(labels, minlength=self.num_classes).tolist()
         return counts
 
 
-def measured_appearance(images: ImageStore, *, flip: bool = True) -> Appearance:
-    """Mean and deviation of up to 10,000 evenly spread images; crops reach an eighth beyond."""
+def measure_appearance(images: ImageStore, *, flip: bool = True) -> Appearance:
+    """Mean and standard deviation of up to 10,000 images; the crop padding is 1/8 of the side."""
     index = evenly_spaced(len(images), 10_000)
     channels, height, width = images.shape
-    # Counts of whole numbers: the same result on every machine, and little memory.
+    # Integer histograms need little memory and give the same result on every machine.
     counts = torch.zeros(channels, 256, dtype=torch.int64)
     for start in range(0, len(index), 500):
-        part = images.read(index[start : start + 500]).cpu()
-        for channel, values in enumerate(part.transpose(0, 1)):
+        batch = images.read(index[start : start + 500]).cpu()
+        for channel, values in enumerate(batch.transpose(0, 1)):
             counts[channel] += torch.bincount(values.flatten(), minlength=256)
     levels = torch.arange(256, dtype=torch.float64) / 255
     weights = counts.double() / counts.sum(dim=1, keepdim=True)
     mean = weights @ levels
     variance = weights @ levels.square() - mean.square()
-    # One grey level at least, so that a set of blank images can be divided by it.
+    # At least one gray level, so that blank images can be divided by it.
     std = variance.clamp(min=0).sqrt().clamp(min=1 / 255)
     return Appearance(
         mean=tuple(mean.tolist()),
@@ -87,8 +88,8 @@ def measured_appearance(images: ImageStore, *, flip: bool = True) -> Appearance:
     )
 
 
-def class_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Names in the order people expect: 'class 2' before 'class 10'."""
+def sort_classes(names: Iterable[str]) -> tuple[str, ...]:
+    """Unique class names in natural order: 'class 2' before 'class 10'."""
 
     def key(name: str) -> tuple[list[str | int], str]:
         parts = re.split(r"(\d+)", name.casefold())

@@ -17,9 +17,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fullmatch.data.dataset import Source, measured_appearance
-from fullmatch.data.quality.cleaning import SHOWN_MORE
-from fullmatch.data.sources.listing import Listing
+from fullmatch.data.dataset import Source, measure_appearance
+from fullmatch.data.sources.picture_files import PictureFiles
 from fullmatch.data.stores.image_store import ImageStore
 from fullmatch.data.stores.files import FileStore
 from fullmatch.data.stores.memory import TensorStore
@@ -192,7 +191,7 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with tempfile.TemporaryDirectory(prefix="fullmatch-") as place:
             run = start(config, RunFolder(Path(place) / "run", new=True), source)
             for note in run.dataset.notes:
-                if not note.startswith(SHOWN_MORE):  # which is as it should be
+                if note != run.dataset.balance_note:  # uneven classes need no warning
                     warnings.warn(note, stacklevel=4)
             for _ in run.records():
                 pass
@@ -204,15 +203,15 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names, flip = tuple(map(str, self.classes_.tolist())), bool(self.flip)
         if are_paths(X):
             named = list(zip(map(os.fspath, X), labels.tolist(), strict=True))
-            found = Listing(
+            found = PictureFiles(
                 labeled=[(path, str(code)) for path, code in named if code >= 0],
                 unlabeled=[path for path, code in named if code < 0],
                 test=[],
-            ).source("pictures", self.image_size)
+            ).to_source("pictures", self.image_size)
             appearance = replace(found.appearance, flip=flip)
             return replace(found, classes=names, appearance=appearance)
         images = self._images(X)
-        appearance = measured_appearance(images, flip=flip)
+        appearance = measure_appearance(images, flip=flip)
         # A row of pixels has no border that could be reflected.
         padding = min(appearance.padding, min(images.shape[1:]) - 1)
         return Source(

@@ -19,9 +19,9 @@ from torch import Tensor
 from fullmatch.algorithms import Supervised, name_of
 from fullmatch.config import ExperimentConfig, config_table, fingerprint
 from fullmatch.data import SemiDataset, TensorStore
-from fullmatch.data.quality.cleaning import balanced
-from fullmatch.data.quality.duplicates import exact_groups
-from fullmatch.data.quality.fingerprints import digests_of
+from fullmatch.data.quality.cleaning import balance_classes
+from fullmatch.data.quality.duplicates import find_exact_duplicates
+from fullmatch.data.quality.fingerprints import compute_digests
 from fullmatch.evaluation.intervals import wilson_interval
 from fullmatch.evaluation.paired import compare_paired
 from fullmatch.experiment.build import Assembly
@@ -74,7 +74,7 @@ class CrossValidation:
         least_steps: int = LEAST_STEPS,
     ) -> None:
         self.dataset, self.folder = dataset, folder
-        self.digests = digests_of(dataset.images)
+        self.digests = compute_digests(dataset.images)
         self.folds = draw_folds(dataset, self.digests, config.seed)
         # Earlier weights may have learned from the labels that are held out here.
         self.without_start = config.model.start is not None
@@ -169,7 +169,7 @@ def draw_folds(dataset: SemiDataset, digests: list[bytes], seed: int) -> list[Te
 def group_duplicates(members: Tensor, digests: list[bytes]) -> list[list[int]]:
     """Positions with equal pixels as one group, every other position as its own."""
     positions: list[int] = members.tolist()
-    duplicates = exact_groups([digests[at] for at in positions])
+    duplicates = find_exact_duplicates([digests[at] for at in positions])
     groups = [[positions[i] for i in group] for group in duplicates]
     grouped = {at for group in groups for at in group}
     return [*groups, *([at] for at in positions if at not in grouped)]
@@ -182,7 +182,7 @@ def without_held_out(dataset: SemiDataset, held_out: Tensor, digests: list[bytes
     labels = dataset.labels.clone()
     labels[held_out] = -1
     labeled = torch.unique(dataset.labeled)
-    return balanced(
+    return balance_classes(
         replace(
             dataset,
             labels=labels,

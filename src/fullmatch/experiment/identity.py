@@ -47,7 +47,7 @@ def hash_test(source: Source) -> str | None:
 
 def hash_files(images: ImageStore) -> str:
     """Of names, sizes and some contents of files: the same at every picture size."""
-    paths: tuple[str, ...] = getattr(images, "paths", ())
+    paths = images.paths
     if not paths:
         return hash_pictures(images)
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 from fullmatch import data
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import SemiDataset, Source, Split
-from fullmatch.data.quality.cleaning import prepared
+from fullmatch.data.quality.cleaning import clean_dataset
 from fullmatch.errors import UserError, many
 from fullmatch.storage.run_folder import RunFolder
 
@@ -46,7 +46,7 @@ def load_source(config: ExperimentConfig) -> Source:
 
 
 def prepare_dataset(config: ExperimentConfig, source: Source, split: Split | None) -> SemiDataset:
-    return prepared(SemiDataset.of(source, split), flip=config.data.flip)
+    return clean_dataset(SemiDataset.from_source(source, split), flip=config.data.flip)
 
 
 def choose_split(config: ExperimentConfig, source: Source) -> Split | None:
@@ -61,7 +61,7 @@ def choose_split(config: ExperimentConfig, source: Source) -> Split | None:
     if count == len(labeled):  # all there are, however uneven the classes
         targets = tuple(source.labels[labeled].tolist())
         return Split(source.name, count, seed, len(source.labels), tuple(labeled.tolist()), targets)
-    return data.draw(
+    return data.draw_split(
         source.labels, count, seed, source.num_classes, source.name, classes=source.classes
     )
 

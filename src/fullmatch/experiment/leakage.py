@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from fullmatch.data import DATASETS, FileStore, ImageStore, SemiDataset
-from fullmatch.data.quality.fingerprints import digests_of
+from fullmatch.data.quality.fingerprints import compute_digests
 from fullmatch.errors import UserError
 from fullmatch.experiment.build import Assembly
 from fullmatch.experiment.settings import config_of
@@ -86,13 +86,12 @@ def describe_unknown(folder: RunFolder, data: str) -> str:
 def find_learned(learned: Learned, store: ImageStore) -> Tensor:
     """(N,) bool: which pictures of a store are among them, whatever size it has them at."""
     found = torch.zeros(len(store), dtype=torch.bool)
-    paths: tuple[str, ...] = getattr(store, "paths", ())
     for name, keys in learned.items():
         channels, height, width = map(int, name.split("x"))
         if store.shape == (channels, height, width):
             found |= torch.isin(keys_of(store), keys)
-        elif paths:
-            found |= torch.isin(keys_of(FileStore(paths, (height, width), channels)), keys)
+        elif store.paths:
+            found |= torch.isin(keys_of(FileStore(store.paths, (height, width), channels)), keys)
     return found
 
 
@@ -110,5 +109,5 @@ def find_learned_test_pictures(learned: Learned, dataset: SemiDataset) -> list[F
 
 def keys_of(store: ImageStore) -> Tensor:
     """(N,) int64: half of each picture's digest is enough to tell millions apart."""
-    halves = b"".join(digest[:8] for digest in digests_of(store))
+    halves = b"".join(digest[:8] for digest in compute_digests(store))
     return torch.from_numpy(np.frombuffer(halves, "<i8").astype(np.int64))

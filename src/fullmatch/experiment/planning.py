@@ -19,9 +19,9 @@ from fullmatch import data
 from fullmatch.config import ExperimentConfig
 from fullmatch.core import Appearance
 from fullmatch.data import SemiDataset, Source, TensorStore
-from fullmatch.data.dataset import class_order
-from fullmatch.data.sources.listing import SIDES
-from fullmatch.data.sources.survey import survey
+from fullmatch.data.dataset import sort_classes
+from fullmatch.data.sources.picture_files import PICTURE_SIZES
+from fullmatch.data.sources.survey import survey_pictures
 from fullmatch.data.stores import pictures
 from fullmatch.errors import UserError
 from fullmatch.experiment.build import Assembly, choose_device
@@ -153,7 +153,7 @@ def step_seconds(config: ExperimentConfig, source: Source) -> float:
     training = replace(config.training, steps=TRIED + 1, log_every=1, checkpoint_every=1)
     # Recording a graph takes longer than it saves in a few steps.
     eager = replace(config, training=replace(training, execution="eager"))
-    tried = Assembly(eager, SemiDataset.of(source))
+    tried = Assembly(eager, SemiDataset.from_source(source))
     clock = [record.seconds for record in tried.trainer.run(until=TRIED + 1) if record.metrics]
     return statistics.median(b - a for a, b in itertools.pairwise(clock))
 
@@ -162,19 +162,19 @@ def glimpse(path: Path) -> Source:
     """As much of a source as planning needs, from names and headers; nothing is decoded."""
     if not path.is_dir() and path.suffix.lower() != ".csv":
         return data.load(str(path))
-    found = survey(path)
+    found = survey_pictures(path)
     paths = [file for file, _, _ in found.items()]
     looks = pictures.map_in_threads(lambda one: pictures.try_read(pictures.read_header, one), paths)
     seen = [look for look in looks if look is not None]
-    median = statistics.median(side for side, _ in seen) if seen else SIDES[0]
+    median = statistics.median(side for side, _ in seen) if seen else PICTURE_SIZES[0]
     labels = Counter(label for _, label in found.labeled)
     if len(labels) < 2:
         return data.load(str(path))  # says best what is missing
     return stand_in(
-        {name: labels[name] for name in class_order(labels)},
+        {name: labels[name] for name in sort_classes(labels)},
         unlabeled=len(found.unlabeled),
         test=len(found.test),
-        side=max((side for side in SIDES if side <= median), default=SIDES[0]),
+        side=max((side for side in PICTURE_SIZES if side <= median), default=PICTURE_SIZES[0]),
         channels=1 if all(grey for _, grey in seen) else 3,
     )
 

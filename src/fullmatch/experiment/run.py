@@ -11,7 +11,7 @@ import torch
 from fullmatch.algorithms import name_of
 from fullmatch.config import ExperimentConfig, config_table, fingerprint
 from fullmatch.data import Source
-from fullmatch.data.quality.fingerprints import foreign_share
+from fullmatch.data.quality.fingerprints import outlier_share
 from fullmatch.errors import NonFiniteLoss, UserError
 from fullmatch.evaluation.scores import compute_scores, finalize_scores, summarize_scores
 from fullmatch.experiment.build import Assembly, device_name, versions
@@ -158,7 +158,7 @@ class Run(Assembly):
             self.dataset.num_classes,
             steps=self.config.training.steps,
             largest_prior=max(counts) / sum(counts),
-            foreign=foreign_share(self.dataset) if own and unlabeled else 0.0,
+            foreign=outlier_share(self.dataset) if own and unlabeled else 0.0,
             unlabeled=unlabeled,
             knobs=Knobs.of(self.config.algorithm, optimizer.rate, optimizer.clip),
         )

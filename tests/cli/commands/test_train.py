@@ -8,7 +8,7 @@ from fullmatch import data
 from fullmatch.cli.commands.resume import resume
 from fullmatch.cli.commands.train import train
 from fullmatch.storage.run_folder import RunFolder
-from tests.small_pictures import pets_in
+from tests.small_pictures import write_pets
 
 SMALL = ["model.name=wrn-10-1", "data.size=16", "training.batch=2", "training.ratio=1"]
 
@@ -30,7 +30,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_pictures_are_read_once_for_all_that_is_learned_from_them(
     tmp_path: Path, loaded: list[str]
 ) -> None:
-    pets, out = pets_in(tmp_path), tmp_path / "run"
+    pets, out = write_pets(tmp_path), tmp_path / "run"
     train(str(pets), steps=2, baseline=True, out=out, set_=SMALL)
     assert loaded == [str(pets)]
     folder = RunFolder.existing(out)

@@ -1,4 +1,4 @@
-"""Everything that goes wrong with pictures is said, and refused exactly when training refuses."""
+"""Every problem is reported, and blocks exactly when training would not start."""
 
 import json
 import os
@@ -11,10 +11,11 @@ from PIL import Image
 
 from fullmatch import data
 from fullmatch.data import SemiDataset
-from fullmatch.data.quality.check import Check, Remark, examine, examine_source
-from fullmatch.data.quality.cleaning import prepared
+from fullmatch.data.quality.check import DataCheck, check_pictures, check_source
+from fullmatch.data.quality.cleaning import clean_dataset
+from fullmatch.data.quality.findings import DataFinding, FindingKind
 from fullmatch.errors import UserError
-from tests.own_pictures import clean_folder, picture, save, stranger
+from tests.own_pictures import clean_folder, outlier, picture, save
 
 
 @pytest.fixture
@@ -22,22 +23,22 @@ def folder(tmp_path: Path) -> Path:
     return clean_folder(tmp_path / "own")
 
 
-def remark(check: Check, kind: str) -> Remark:
-    (found,) = [one for one in check.remarks if one.kind == kind]
-    return found
+def finding(check: DataCheck, kind: FindingKind) -> DataFinding:
+    (only,) = [one for one in check.findings if one.kind == kind]
+    return only
 
 
-def test_nothing_to_say_of_a_clean_folder(folder: Path) -> None:
-    heard: list[int] = []
-    check = examine(folder, heard.append)
-    assert check.remarks == () and check.works
+def test_a_clean_folder_has_no_findings(folder: Path) -> None:
+    totals: list[int] = []
+    check = check_pictures(folder, totals.append)
+    assert check.findings == () and check.can_train
     assert check.classes == {"brick": 6, "grass": 6, "water": 6} and check.unlabeled == 36
     assert (check.side, check.channels, check.test) == (32, 3, {})
     assert check.sizes == {"smallest": (48, 40), "largest": (48, 40)}
-    assert heard == [54] * 54
+    assert totals == [54] * 54
 
 
-def test_copies_of_every_kind(folder: Path) -> None:
+def test_duplicates_of_every_kind(folder: Path) -> None:
     first = folder / "labeled/brick/0.png"
     image = Image.open(first)
     save(image, folder / "unlabeled/copy.bmp")
@@ -45,19 +46,22 @@ def test_copies_of_every_kind(folder: Path) -> None:
     save(image, folder / "test/brick/leak.png")
     save(picture("water", 77), folder / "test/water/77.png")
     save(picture("water", 77).resize((96, 80)), folder / "unlabeled/large.png")
-    check = examine(folder)
-    assert check.works
-    assert len(remark(check, "copies").files) == 3
+    check = check_pictures(folder)
+    assert check.can_train
+    assert len(finding(check, FindingKind.EXACT_DUPLICATES).files) == 3
     two = {"labeled/brick/0.png", "labeled/grass/wrong.png"}
-    assert set(remark(check, "two labels").files) == two
-    assert set(remark(check, "test copies").files) == {*two, "unlabeled/copy.bmp"}
-    assert "left out" in remark(check, "test copies").sentence()
-    assert set(remark(check, "near copies").files) == {"test/water/77.png", "unlabeled/large.png"}
-    assert remark(check, "near test copies").files == ("test/water/77.png",)
+    assert set(finding(check, FindingKind.CONFLICTING_LABELS).files) == two
+    assert set(finding(check, FindingKind.TEST_DUPLICATES).files) == {*two, "unlabeled/copy.bmp"}
+    assert "left out" in finding(check, FindingKind.TEST_DUPLICATES).sentence()
+    assert set(finding(check, FindingKind.NEAR_DUPLICATES).files) == {
+        "test/water/77.png",
+        "unlabeled/large.png",
+    }
+    assert finding(check, FindingKind.NEAR_TEST_DUPLICATES).files == ("test/water/77.png",)
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "P", "L", "LA", "I;16"])
-def test_copies_in_another_mode_are_found_as_training_finds_them(folder: Path, mode: str) -> None:
+def test_duplicates_in_another_mode_are_the_same_as_in_training(folder: Path, mode: str) -> None:
     for number in range(4):
         path = folder / f"labeled/brick/{number}.png"
         image = picture("brick", number).quantize(16)
@@ -70,26 +74,26 @@ def test_copies_in_another_mode_are_found_as_training_finds_them(folder: Path, m
         else:
             save(image.convert(mode), folder / f"test/brick/{number}.png")
     files = {f"labeled/brick/{number}.png" for number in range(4)}
-    assert set(remark(examine(folder), "test copies").files) == files
+    assert set(finding(check_pictures(folder), FindingKind.TEST_DUPLICATES).files) == files
     source = data.load(str(folder))
-    notes = "\n".join(prepared(SemiDataset.of(source)).notes)
-    assert "4 training pictures are also in the test" in notes
+    notes = "\n".join(clean_dataset(SemiDataset.from_source(source)).notes)
+    assert "4 training pictures are also in the test set" in notes
 
 
-def test_a_class_that_is_all_in_the_test(folder: Path) -> None:
+def test_a_class_whose_pictures_are_all_in_the_test_set(folder: Path) -> None:
     for path in (folder / "labeled/brick").iterdir():
         save(Image.open(path), folder / "test/brick" / path.name)
-    check = examine(folder)
-    assert not check.works and "'brick'" in remark(check, "lost class").words
+    check = check_pictures(folder)
+    assert not check.can_train and "'brick'" in finding(check, FindingKind.LOST_CLASS).problem
 
 
-def test_strangers_and_uneven_classes(folder: Path) -> None:
-    save(stranger(0), folder / "unlabeled/noise.png")
+def test_outliers_and_imbalanced_classes(folder: Path) -> None:
+    save(outlier(0), folder / "unlabeled/noise.png")
     for i in range(12):
         save(picture("brick", 900 + i), folder / f"labeled/brick/more{i}.png")
-    check = examine(folder)
-    assert remark(check, "strangers").files == ("unlabeled/noise.png",)
-    assert "3.0 times" in remark(check, "imbalance").words and check.imbalance == 3.0
+    check = check_pictures(folder)
+    assert finding(check, FindingKind.OUTLIERS).files == ("unlabeled/noise.png",)
+    assert "3.0 times" in finding(check, FindingKind.IMBALANCE).problem and check.imbalance == 3.0
 
 
 def broken_unlabeled(folder: Path) -> None:
@@ -120,7 +124,7 @@ def empty_class(folder: Path) -> None:
     (folder / "labeled/nothing").mkdir()
 
 
-def stray_class(folder: Path) -> None:
+def unknown_test_class(folder: Path) -> None:
     save(picture("brick", 3), folder / "test/marble/0.png")
 
 
@@ -134,99 +138,102 @@ def odd_formats(folder: Path) -> None:
     (folder / "unlabeled/.DS_Store").write_bytes(b"x")
 
 
-FAULTS: list[tuple[Callable[[Path], None], str | None]] = [
-    (broken_unlabeled, "unreadable"),
-    (broken_labeled, "unreadable"),
-    (mostly_broken, "unreadable"),
-    (one_class, "classes"),
-    (empty_class, "empty class"),
-    (stray_class, "stray class"),
+PROBLEMS: list[tuple[Callable[[Path], None], FindingKind | None]] = [
+    (broken_unlabeled, FindingKind.UNREADABLE),
+    (broken_labeled, FindingKind.UNREADABLE),
+    (mostly_broken, FindingKind.UNREADABLE),
+    (one_class, FindingKind.TOO_FEW_CLASSES),
+    (empty_class, FindingKind.EMPTY_CLASS),
+    (unknown_test_class, FindingKind.UNKNOWN_TEST_CLASS),
     (odd_formats, None),
 ]
 
 
-@pytest.mark.parametrize("fault,kind", FAULTS, ids=lambda x: getattr(x, "__name__", ""))
-def test_refused_exactly_when_training_refuses(
-    folder: Path, fault: Callable[[Path], None], kind: str | None
+@pytest.mark.parametrize("cause,kind", PROBLEMS, ids=lambda x: getattr(x, "__name__", ""))
+def test_blocked_exactly_when_training_would_not_start(
+    folder: Path, cause: Callable[[Path], None], kind: FindingKind | None
 ) -> None:
-    fault(folder)
+    cause(folder)
     before = contents(folder)
-    check = examine(folder)
+    check = check_pictures(folder)
     if kind is not None:
-        assert remark(check, kind).blocks is not check.works
+        assert finding(check, kind).blocks_training is not check.can_train
     try:
         data.load(str(folder))
         loads = True
     except UserError:
         loads = False
-    assert check.works is loads
+    assert check.can_train is loads
     assert contents(folder) == before
-    json.dumps(check.as_dict())
+    json.dumps(check.to_json())
 
 
-def test_all_unlabeled_pictures_foreign(folder: Path) -> None:
+def test_all_unlabeled_pictures_are_outliers(folder: Path) -> None:
     for path in (folder / "unlabeled").iterdir():
         path.unlink()
-    assert remark(examine(folder), "unlabeled").then.startswith("only the labeled")
+    missing = finding(check_pictures(folder), FindingKind.NO_UNLABELED)
+    assert missing.consequence == "training uses only the labeled ones"
     for seed in range(9):
-        save(stranger(seed), folder / f"unlabeled/{seed}.png")
-    check = examine(folder)
-    assert remark(check, "strangers").words.startswith("WARNING, 100%") and check.works
+        save(outlier(seed), folder / f"unlabeled/{seed}.png")
+    check = check_pictures(folder)
+    outliers = finding(check, FindingKind.OUTLIERS)
+    assert outliers.problem.startswith("WARNING, 100%") and check.can_train
 
 
 def test_one_label_per_class_and_many_classes(tmp_path: Path) -> None:
     for code in range(60):
         save(picture("brick", code), tmp_path / "own" / "labeled" / f"class {code}" / "only.png")
-    check = examine(tmp_path / "own")
-    assert check.works and len(check.classes) == 60 and list(check.classes)[2] == "class 2"
-    assert remark(check, "few labels").words.startswith("60 classes with fewer than 4 labels")
+    check = check_pictures(tmp_path / "own")
+    assert check.can_train and len(check.classes) == 60 and list(check.classes)[2] == "class 2"
+    few = finding(check, FindingKind.FEW_LABELS)
+    assert few.problem.startswith("60 classes with fewer than 4 labels")
 
 
 def test_a_decompression_bomb_is_not_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(picture("brick", 1, (300, 300)), folder / "unlabeled/bomb.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10_000)
-    assert remark(examine(folder), "unreadable").files == ("unlabeled/bomb.png",)
+    assert finding(check_pictures(folder), FindingKind.UNREADABLE).files == ("unlabeled/bomb.png",)
 
 
-def test_counts_what_cannot_be_read(folder: Path) -> None:
+def test_unreadable_pictures_are_counted(folder: Path) -> None:
     broken_unlabeled(folder)
-    check = examine(folder)
-    found = remark(check, "unreadable")
-    assert sorted(found.files) == [f"unlabeled/{n}" for n in ("empty.png", "half.jpg", "link.png",
-                                                             "page.jpg")]  # fmt: skip
-    assert found.words.startswith("WARNING, 10%") and check.unlabeled == 36
+    check = check_pictures(folder)
+    unreadable = finding(check, FindingKind.UNREADABLE)
+    names = ("empty.png", "half.jpg", "link.png", "page.jpg")
+    assert sorted(unreadable.files) == [f"unlabeled/{name}" for name in names]
+    assert unreadable.problem.startswith("WARNING, 10%") and check.unlabeled == 36
 
 
-def test_what_is_no_picture_or_lies_elsewhere_is_said(folder: Path) -> None:
+def test_other_files_and_misplaced_pictures_are_reported(folder: Path) -> None:
     for name in ("labeled/brick/notes.txt", "unlabeled/a.heic", "unlabeled/Thumbs.db", "list.ods"):
         (folder / name).write_text("?")
     save(picture("brick", 8), folder / "unlabled/8.png")
     save(picture("brick", 9), folder / "labeled/9.png")
-    check = examine(folder)
-    assert check.works and check.unlabeled == 36
-    found = remark(check, "no pictures")
-    assert found.sentence() == "2 files, no pictures by name (.txt 1, .heic 1): left out"
-    assert found.files == ("labeled/brick/notes.txt", "unlabeled/a.heic")
-    assert found.sentence() in data.load(str(folder)).notes  # the very words of training
-    found = remark(check, "outside")
-    assert found.words.startswith("2 pictures in no folder") and found.then == "left out"
-    assert found.files == ("labeled/9.png", "unlabled/8.png")
+    check = check_pictures(folder)
+    assert check.can_train and check.unlabeled == 36
+    others = finding(check, FindingKind.NOT_PICTURES)
+    assert others.sentence() == "2 non-picture files (.txt 1, .heic 1): left out"
+    assert others.files == ("labeled/brick/notes.txt", "unlabeled/a.heic")
+    assert others.sentence() in data.load(str(folder)).notes  # the same sentence as in training
+    outside = finding(check, FindingKind.OUTSIDE)
+    assert outside.problem.startswith("2 pictures outside") and outside.consequence == "left out"
+    assert outside.files == ("labeled/9.png", "unlabled/8.png")
 
 
-def test_a_damaged_orientation_is_no_damaged_picture(folder: Path) -> None:
+def test_damaged_exif_does_not_make_a_picture_unreadable(folder: Path) -> None:
     before = len(data.load(str(folder)).images)
     picture("brick", 5).save(folder / "labeled/brick/odd.jpg", exif=b"Exif\0\0garbage!!")
-    assert examine(folder).works
+    assert check_pictures(folder).can_train
     assert len(data.load(str(folder)).images) == before + 1
 
 
-def test_contradicting_lines_of_a_csv(folder: Path) -> None:
+def test_conflicting_rows_of_a_csv(folder: Path) -> None:
     lines = ["path,label", "labeled/brick/0.png,brick", "labeled/grass/0.png,grass"]
     table = folder / "list.csv"
     table.write_text("\n".join([*lines, "labeled/brick/0.png,grass"]))
-    assert remark(examine(table), "contradiction").blocks
+    assert finding(check_pictures(table), FindingKind.CONFLICTING_ROWS).blocks_training
     table.write_text("\n".join([*lines, "unlabeled/b1.jpg,"]))
-    assert examine(table).works
+    assert check_pictures(table).can_train
 
 
 def test_arrays(tmp_path: Path) -> None:
@@ -236,12 +243,25 @@ def test_arrays(tmp_path: Path) -> None:
     x[25] = x[0]
     x[3] = x[2]
     source = data.from_arrays(x, y, x[:1], np.array([0]))
-    check = examine_source(source)
-    assert remark(check, "two labels").files == ("image 2", "image 3")
-    assert remark(check, "test copies").files == ("image 0", "image 25")
+    check = check_source(source)
+    assert finding(check, FindingKind.CONFLICTING_LABELS).files == ("image 2", "image 3")
+    assert finding(check, FindingKind.TEST_DUPLICATES).files == ("image 0", "image 25")
     assert check.classes == {"0": 10, "1": 10} and check.unlabeled == 10
+
+
+def test_the_format_of_check_json(folder: Path) -> None:
+    save(outlier(0), folder / "unlabeled/noise.png")
+    content = json.loads(json.dumps(check_pictures(folder).to_json()))
+    assert list(content) == [
+        *("name", "classes", "unlabeled", "test", "sizes", "side", "channels"),
+        *("remarks", "works", "imbalance"),
+    ]
+    (entry,) = content["remarks"]
+    assert list(entry) == ["kind", "words", "then", "files", "blocks"]
+    assert entry["kind"] == "strangers" and entry["files"] == ["unlabeled/noise.png"]
+    assert content["works"] is True and entry["blocks"] is False
 
 
 def contents(folder: Path) -> dict[str, tuple[int, int]]:
     stats = {str(path): os.lstat(path) for path in folder.rglob("*")}
-    return {name: (found.st_size, found.st_mtime_ns) for name, found in stats.items()}
+    return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in stats.items()}

@@ -1,4 +1,4 @@
-"""Leaks, disputes, uneven classes and mirror images are dealt with, and said."""
+"""Test leaks, conflicting labels, imbalanced classes and flipping are handled and noted."""
 
 from dataclasses import replace
 
@@ -8,17 +8,17 @@ import torch
 from fullmatch.core import Appearance
 from fullmatch.data import SemiDataset, Source, TensorStore
 from fullmatch.data.quality.cleaning import (
-    balanced,
-    may_flip,
-    mirrored,
-    prepared,
-    without_disputes,
-    without_test_copies,
+    balance_classes,
+    can_flip,
+    clean_dataset,
+    decide_flip,
+    drop_conflicting_labels,
+    drop_test_duplicates,
 )
 from fullmatch.errors import UserError
 
 
-def dataset(labels: list[int], classes: tuple[str, ...] = ("cat", "dog")) -> SemiDataset:
+def make_dataset(labels: list[int], classes: tuple[str, ...] = ("cat", "dog")) -> SemiDataset:
     generator = torch.Generator().manual_seed(0)
     images = torch.randint(0, 256, (len(labels), 1, 8, 8), dtype=torch.uint8, generator=generator)
     source = Source(
@@ -28,36 +28,44 @@ def dataset(labels: list[int], classes: tuple[str, ...] = ("cat", "dog")) -> Sem
         classes=classes,
         appearance=Appearance((0.5,), (0.25,)),
     )
-    return SemiDataset.of(source)
+    return SemiDataset.from_source(source)
 
 
-def test_test_copies_leave_both_halves() -> None:
-    own = dataset([0, 0, 1, 1, -1, -1])
-    copied = TensorStore(own.images.read(torch.tensor([1, 4])))
-    found = without_test_copies(replace(own, test=copied, test_labels=torch.tensor([0, 1])))
-    assert found.labeled.tolist() == [0, 2, 3] and found.unlabeled.tolist() == [0, 2, 3, 5]
-    assert "2 training pictures are also in the test" in found.notes[-1]
-    assert without_test_copies(own) is own
+def test_test_duplicates_leave_labeled_and_unlabeled_pictures() -> None:
+    dataset = make_dataset([0, 0, 1, 1, -1, -1])
+    test = TensorStore(dataset.images.read(torch.tensor([1, 4])))
+    cleaned = drop_test_duplicates(replace(dataset, test=test, test_labels=torch.tensor([0, 1])))
+    assert cleaned.labeled.tolist() == [0, 2, 3] and cleaned.unlabeled.tolist() == [0, 2, 3, 5]
+    assert cleaned.notes[-1].startswith("2 training pictures are also in the test set")
+    assert drop_test_duplicates(dataset) is dataset
 
 
-def test_disputed_labels_are_not_used_but_the_pictures_are() -> None:
-    own = dataset([0, 0, 1, 1, -1])
-    pixels = own.images.read(torch.arange(5))
+def test_one_test_duplicate_is_noted_in_the_singular() -> None:
+    dataset = make_dataset([0, 0, 1, 1])
+    test = TensorStore(dataset.images.read(torch.tensor([1])))
+    cleaned = drop_test_duplicates(replace(dataset, test=test, test_labels=torch.tensor([0])))
+    assert cleaned.notes == ("1 training picture is also in the test set: left out of training",)
+
+
+def test_conflicting_labels_are_not_used_but_the_pictures_are() -> None:
+    dataset = make_dataset([0, 0, 1, 1, -1])
+    pixels = dataset.images.read(torch.arange(5))
     pixels[3] = pixels[0]
-    found = without_disputes(replace(own, images=TensorStore(pixels)))
-    assert found.labeled.tolist() == [1, 2] and len(found.unlabeled) == 5
+    cleaned = drop_conflicting_labels(replace(dataset, images=TensorStore(pixels)))
+    assert cleaned.labeled.tolist() == [1, 2] and len(cleaned.unlabeled) == 5
     pixels[2] = pixels[1]
-    with pytest.raises(UserError, match="none is left of the class 'cat'"):
-        without_disputes(replace(own, images=TensorStore(pixels)))
+    with pytest.raises(UserError, match="leaves no label of the class 'cat'"):
+        drop_conflicting_labels(replace(dataset, images=TensorStore(pixels)))
 
 
 def test_small_classes_are_repeated() -> None:
-    own = dataset([0] * 12 + [1] * 3 + [-1])
-    found = balanced(own)
-    assert torch.bincount(found.labels[found.labeled]).tolist() == [12, 12]
-    assert found.class_prior == (0.5, 0.5) and "dog" in found.notes[-1]
-    assert balanced(dataset([0, 0, 1])).notes == ()
-    rare = balanced(dataset([0] * 100 + [1]))
+    balanced = balance_classes(make_dataset([0] * 12 + [1] * 3 + [-1]))
+    assert torch.bincount(balanced.labels[balanced.labeled]).tolist() == [12, 12]
+    assert balanced.class_prior == (0.5, 0.5) and "dog" in balanced.balance_note
+    assert balanced.notes == (balanced.balance_note,)
+    unchanged = balance_classes(make_dataset([0, 0, 1]))
+    assert unchanged.notes == () and unchanged.balance_note == ""
+    rare = balance_classes(make_dataset([0] * 100 + [1]))
     assert torch.bincount(rare.labels[rare.labeled]).tolist() == [100, 10]
 
 
@@ -71,34 +79,37 @@ def test_small_classes_are_repeated() -> None:
         (("left", "top"), True),
     ],
 )
-def test_mirrors_by_class_names(classes: tuple[str, ...], flips: bool) -> None:
-    assert may_flip(classes) is flips
+def test_flipping_by_class_names(classes: tuple[str, ...], flips: bool) -> None:
+    assert can_flip(classes) is flips
 
 
-def test_the_user_decides_on_mirrors() -> None:
-    own = dataset([0, 1], ("0", "1"))
-    assert not mirrored(own).appearance.flip
-    assert mirrored(own, flip=True).appearance.flip
-    assert not mirrored(dataset([0, 1]), flip=False).appearance.flip
+def test_the_user_can_decide_on_flipping() -> None:
+    digits = make_dataset([0, 1], ("0", "1"))
+    assert not decide_flip(digits).appearance.flip
+    assert decide_flip(digits, flip=True).appearance.flip
+    assert not decide_flip(make_dataset([0, 1]), flip=False).appearance.flip
 
 
-def test_benchmarks_are_left_alone() -> None:
-    own = replace(dataset([0] * 9 + [1], ("0", "1")), benchmark=True)
-    assert prepared(own) is own and own.appearance.flip
-    assert not prepared(own, flip=False).appearance.flip  # unless a setting says so
-    assert len(prepared(replace(own, benchmark=False)).labeled) == 18
+def test_benchmarks_are_not_changed() -> None:
+    dataset = replace(make_dataset([0] * 9 + [1], ("0", "1")), benchmark=True)
+    assert clean_dataset(dataset) is dataset and dataset.appearance.flip
+    assert not clean_dataset(dataset, flip=False).appearance.flip  # unless a setting says so
+    assert len(clean_dataset(replace(dataset, benchmark=False)).labeled) == 18
 
 
-def test_pictures_are_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = dataset([0, 0, 1, 1, -1])
-    read: list[int] = []
-    usual = TensorStore.read
+class CountingStore(TensorStore):
+    """Counts how many images are read."""
 
-    def counted(store: TensorStore, index: torch.Tensor) -> torch.Tensor:
-        read.append(len(index))
-        return usual(store, index)
+    images_read = 0
 
-    monkeypatch.setattr(TensorStore, "read", counted)
-    test = TensorStore(torch.zeros(2, 1, 8, 8, dtype=torch.uint8))
-    prepared(replace(own, test=test, test_labels=torch.tensor([0, 1])))
-    assert sorted(read) == [2, 5]
+    def read(self, index: torch.Tensor) -> torch.Tensor:
+        self.images_read += len(index)
+        return super().read(index)
+
+
+def test_pictures_are_hashed_once() -> None:
+    dataset = make_dataset([0, 0, 1, 1, -1])
+    images = CountingStore(dataset.images.read(torch.arange(5)))
+    test = CountingStore(torch.zeros(2, 1, 8, 8, dtype=torch.uint8))
+    clean_dataset(replace(dataset, images=images, test=test, test_labels=torch.tensor([0, 1])))
+    assert (images.images_read, test.images_read) == (5, 2)

@@ -1,4 +1,4 @@
-"""Arrays of every sensible kind are understood, others are refused with the argument's name."""
+"""Arrays of every reasonable kind are accepted; errors name the argument."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError
 
 COLOR = np.random.default_rng(0).integers(0, 256, (6, 5, 7, 3), np.uint8)
-GREY = COLOR[..., 0]
+GRAY = COLOR[..., 0]
 Y = [0, 1, -1, 0, 1, -1]
 
 
@@ -41,16 +41,16 @@ def test_same_pixels_from_every_form(x: Any) -> None:
     assert images(x).equal(torch.from_numpy(COLOR).permute(0, 3, 1, 2))
 
 
-@pytest.mark.parametrize("x", [GREY, GREY[..., None], GREY[:, None], GREY / 255])
-def test_grey(x: Any) -> None:
-    assert images(x).equal(torch.from_numpy(GREY)[:, None])
+@pytest.mark.parametrize("x", [GRAY, GRAY[..., None], GRAY[:, None], GRAY / 255])
+def test_gray(x: Any) -> None:
+    assert images(x).equal(torch.from_numpy(GRAY)[:, None])
 
 
 def test_bool_is_black_and_white() -> None:
-    assert images(GREY > 99).unique().tolist() == [0, 255]
+    assert images(GRAY > 99).unique().tolist() == [0, 255]
 
 
-def test_layout_can_be_said_where_it_is_ambiguous() -> None:
+def test_layout_can_be_given_if_it_is_ambiguous() -> None:
     x = COLOR[:, :3, :3]
     assert images(x).equal(images(x, layout="NHWC"))
     assert images(x, layout="NCHW").equal(torch.from_numpy(x.copy()))
@@ -100,7 +100,7 @@ def test_dark_test_images_keep_the_scale_of_the_training_images() -> None:
 
 
 @pytest.mark.parametrize(("x", "x_test"), [(COLOR, COLOR / 255), (COLOR / 255, COLOR)])
-def test_bytes_and_floats_may_meet(x: Any, x_test: Any) -> None:
+def test_bytes_and_floats_can_be_mixed(x: Any, x_test: Any) -> None:
     source = from_arrays(x, Y, x_test, [0, 1] * 3)
     assert source.test is not None
     everything = torch.arange(6)
@@ -132,12 +132,12 @@ def test_bytes_and_floats_may_meet(x: Any, x_test: Any) -> None:
         ((COLOR / 255, Y, COLOR / 1.0, Y), "x_test: expected floats in 0..1"),
     ],
 )
-def test_refused(arguments: tuple[Any, ...], message: str) -> None:
+def test_rejected(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         from_arrays(*arguments)
 
 
-def test_class_names_must_fit_the_labels() -> None:
+def test_class_names_must_match_the_labels() -> None:
     with pytest.raises(ValueError, match=r"y: expected classes 0\.\.0"):
         from_arrays(COLOR, Y, classes=("cat",))
     with pytest.raises(ValueError, match="got none for 'cow'"):
@@ -177,8 +177,8 @@ def test_bad_npz_file(tmp_path: Path, arrays: dict[str, Any], message: str) -> N
 
 def test_damaged_npz_file(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
-    path.write_bytes(b"no archive")
-    with pytest.raises(UserError, match=r"no \.npz file"):
+    path.write_bytes(b"not an archive")
+    with pytest.raises(UserError, match=r"not an \.npz file"):
         load(str(path))
     np.savez(path, train_x=COLOR, train_y=Y)
     content = bytearray(path.read_bytes())
@@ -188,7 +188,7 @@ def test_damaged_npz_file(tmp_path: Path) -> None:
         load(str(path))
 
 
-def test_npz_takes_no_size(tmp_path: Path) -> None:
+def test_size_is_rejected_for_npz(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", train_x=COLOR, train_y=Y)
     with pytest.raises(UserError, match="leave the size out"):
         load(str(tmp_path / "a.npz"), size=32)

@@ -1,4 +1,4 @@
-"""Each benchmark is read from small files in the format that its owners publish."""
+"""Each benchmark is read from small files in its published format."""
 
 import gzip
 import hashlib
@@ -15,8 +15,8 @@ import pytest
 import torch
 from scipy.io import savemat
 
-from fullmatch.data import DATASETS, SemiDataset, Source, draw, load
-from fullmatch.data.sources.benchmarks import read
+from fullmatch.data import DATASETS, SemiDataset, Source, draw_split, load
+from fullmatch.data.sources.benchmarks import read_benchmark
 from fullmatch.data.sources.catalog import Benchmark
 from fullmatch.data.stores.files import FileStore
 from fullmatch.data.stores.memory import TensorStore
@@ -26,8 +26,8 @@ from tests.data.conftest import Draw
 RNG = np.random.default_rng(0)
 
 
-def tiny(name: str, root: Path) -> Benchmark:
-    """The benchmark with the sums of the files that the test wrote."""
+def with_own_hashes(name: str, root: Path) -> Benchmark:
+    """The benchmark with the hashes of the files that the test wrote."""
 
     def md5(path: Path) -> str:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
@@ -81,7 +81,7 @@ def write_cifar(root: Path, name: str, key: str) -> list[np.ndarray]:
 )
 def test_cifar(tmp_path: Path, name: str, key: str, parts: int) -> None:
     batches = write_cifar(tmp_path, name, key)
-    source = read(tiny(name, tmp_path), tmp_path, download=False)
+    source = read_benchmark(with_own_hashes(name, tmp_path), tmp_path, download=False)
     expected = np.concatenate(batches[:-1]).reshape(-1, 3, 32, 32)
     assert (pixels(source).numpy() == expected).all()
     assert (pixels(source, test=True).numpy() == batches[-1].reshape(-1, 3, 32, 32)).all()
@@ -93,28 +93,30 @@ def test_cifar(tmp_path: Path, name: str, key: str, parts: int) -> None:
 
 def test_cifar_from_its_archive(tmp_path: Path) -> None:
     write_cifar(tmp_path / "unpacked", "cifar10", "labels")
-    unpacked = read(tiny("cifar10", tmp_path / "unpacked"), tmp_path / "unpacked")
+    unpacked = read_benchmark(
+        with_own_hashes("cifar10", tmp_path / "unpacked"), tmp_path / "unpacked"
+    )
     path = tmp_path / "cifar-10-python.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
         archive.add(tmp_path / "unpacked/cifar-10-batches-py", "cifar-10-batches-py")
     md5 = hashlib.md5(path.read_bytes()).hexdigest()
     benchmark = replace(DATASETS["cifar10"], archive=(path.name, md5))
-    source = read(benchmark, tmp_path, download=False)
+    source = read_benchmark(benchmark, tmp_path, download=False)
     assert pixels(source).equal(pixels(unpacked)) and source.labels.equal(unpacked.labels)
     assert sorted(os.listdir(tmp_path)) == ["cifar-10-python.tar.gz", "unpacked"]
-    with pytest.raises(UserError, match=r"cifar-10-python.tar.gz is damaged \(its MD5 sum"):
-        read(DATASETS["cifar10"], tmp_path, download=False)
+    with pytest.raises(UserError, match=r"cifar-10-python.tar.gz is damaged \(its MD5 hash"):
+        read_benchmark(DATASETS["cifar10"], tmp_path, download=False)
 
 
-def test_batch_that_runs_code_is_refused(tmp_path: Path) -> None:
+def test_batch_that_runs_code_is_rejected(tmp_path: Path) -> None:
     class Payload:
         def __reduce__(self) -> tuple[object, tuple[str]]:
             return os.system, (f"touch {tmp_path}/ran",)
 
     write_cifar(tmp_path, "cifar100", "fine_labels")
     (tmp_path / "cifar-100-python/train").write_bytes(pickle.dumps(Payload()))
-    with pytest.raises(UserError, match=r"damaged \(it wants to call posix.system\)"):
-        read(tiny("cifar100", tmp_path), tmp_path, download=False)
+    with pytest.raises(UserError, match=r"damaged \(it calls posix.system\)"):
+        read_benchmark(with_own_hashes("cifar100", tmp_path), tmp_path, download=False)
     assert not (tmp_path / "ran").exists()
 
 
@@ -130,12 +132,12 @@ def test_svhn(tmp_path: Path) -> None:
     train = write_svhn(tmp_path / "svhn", "train_32x32.mat", 12)
     extra = write_svhn(tmp_path / "svhn", "extra_32x32.mat", 3)
     test = write_svhn(tmp_path / "svhn", "test_32x32.mat", 2)
-    source = read(tiny("svhn", tmp_path), tmp_path, download=False)
+    source = read_benchmark(with_own_hashes("svhn", tmp_path), tmp_path, download=False)
     assert (pixels(source).numpy() == np.concatenate([train, extra])).all()
     assert (pixels(source, test=True).numpy() == test).all()
     assert source.labels.tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 1, 2, 3]
     assert not source.appearance.flip
-    small = read(tiny("svhn-noextra", tmp_path), tmp_path, download=False)
+    small = read_benchmark(with_own_hashes("svhn-noextra", tmp_path), tmp_path, download=False)
     assert (pixels(small).numpy() == train).all()
 
 
@@ -148,7 +150,7 @@ def test_stl10(tmp_path: Path) -> None:
         images[part].transpose(0, 1, 3, 2).tofile(folder / f"{part}_X.bin")
     np.array([1, 10, 2], np.uint8).tofile(folder / "train_y.bin")
     np.array([3, 4], np.uint8).tofile(folder / "test_y.bin")
-    source = read(tiny("stl10", tmp_path), tmp_path, download=False)
+    source = read_benchmark(with_own_hashes("stl10", tmp_path), tmp_path, download=False)
     joined = np.concatenate([images["train"], images["unlabeled"]])
     assert (pixels(source).numpy() == joined).all()
     assert (pixels(source, test=True).numpy() == images["test"]).all()
@@ -173,9 +175,9 @@ def test_fashion_mnist(tmp_path: Path, packaged: bool) -> None:
     ]
     for (name, _), array in zip(DATASETS["fashion-mnist"].files, arrays, strict=True):
         write_idx(folder / name, array)
-    benchmark = replace(tiny("fashion-mnist", tmp_path), elsewhere=(str(folder),))
+    benchmark = replace(with_own_hashes("fashion-mnist", tmp_path), extra_folders=(str(folder),))
     root = tmp_path / "elsewhere" if packaged else tmp_path
-    source = read(benchmark, root, download=False)
+    source = read_benchmark(benchmark, root, download=False)
     assert (pixels(source)[:, 0].numpy() == arrays[0]).all()
     assert (pixels(source, test=True)[:, 0].numpy() == arrays[2]).all()
     assert source.labels.tolist() == [9, 0, 1] and source.appearance.flip
@@ -207,7 +209,7 @@ def test_imagenet_with_unsorted_validation_pictures(tmp_path: Path, draw_picture
     for path in list((folder / "val").rglob("*.JPEG")):
         path.rename(folder / "val" / path.name)
         path.parent.rmdir()
-    with pytest.raises(UserError, match="into a folder per class"):
+    with pytest.raises(UserError, match="into one folder per class"):
         load("imagenet", root=tmp_path)
 
 
@@ -217,19 +219,19 @@ def test_digits() -> None:
     assert train.shape == (1297, 1, 8, 8) and test.shape == (500, 1, 8, 8)
     assert source.test_labels is not None and source.test_labels.bincount().tolist() == [50] * 10
     assert source.labels.bincount().min() > 120
-    seen = {bytes(image.numpy()) for image in train}
-    assert not any(bytes(image.numpy()) in seen for image in test)
+    train_bytes = {bytes(image.numpy()) for image in train}
+    assert not any(bytes(image.numpy()) in train_bytes for image in test)
     assert train.min() == 0 and train.max() == 255
-    look = source.appearance
-    assert not look.flip and look.padding == 1
-    assert look.mean == pytest.approx(((train.double() / 255).mean().item(),), abs=1e-5)
-    assert look.std == pytest.approx(((train.double() / 255).std().item(),), abs=2e-4)
+    appearance = source.appearance
+    assert not appearance.flip and appearance.padding == 1
+    assert appearance.mean == pytest.approx(((train.double() / 255).mean().item(),), abs=1e-5)
+    assert appearance.std == pytest.approx(((train.double() / 255).std().item(),), abs=2e-4)
     assert hashlib.md5(test.numpy().tobytes()).hexdigest() == "62b6cae80e26b331823ac4e69cb4fe38"
 
 
 def test_split_of_digits() -> None:
     source = load("digits")
-    data = SemiDataset.of(source, draw(source.labels, 40, 0, 10, source.name))
+    data = SemiDataset.from_source(source, draw_split(source.labels, 40, 0, 10, source.name))
     assert data.labels[data.labeled].bincount().tolist() == [4] * 10
     assert len(data.unlabeled) == 1297
 
@@ -241,17 +243,17 @@ def write_npz(path: Path, count: int = 20, side: int = 32) -> np.ndarray:
     return x
 
 
-def test_npz_in_place_of_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_npz_instead_of_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x = write_npz(tmp_path / "cifar10.npz")
     monkeypatch.setenv("FULLMATCH_DATA", str(tmp_path))
     source = load("cifar10")
     assert (pixels(source).numpy() == x.transpose(0, 3, 1, 2)).all()
     assert source.benchmark and source.name == "cifar10" and source.classes[0] == "airplane"
     assert source.appearance.mean[0] == pytest.approx(125.3 / 255)
-    assert "holds 20 training and 10 test images" in source.notes[0]
+    assert "contains 20 training and 10 test images" in source.notes[0]
 
 
-def test_npz_of_something_else(tmp_path: Path) -> None:
+def test_npz_of_another_data_set(tmp_path: Path) -> None:
     write_npz(tmp_path / "stl10.npz")
     with pytest.raises(UserError, match="those of stl10 are"):
         load("stl10", root=tmp_path)
@@ -263,16 +265,16 @@ def test_npz_of_something_else(tmp_path: Path) -> None:
         load("svhn", root=tmp_path)
 
 
-def test_benchmarks_keep_their_size() -> None:
+def test_size_of_a_benchmark_cannot_be_changed() -> None:
     with pytest.raises(UserError, match="are 8x8; leave the size out"):
         load("digits", size=32)
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", io.BytesIO(b"\x1f\x8b\x08").getvalue()])
-def test_damaged_file_is_named(tmp_path: Path, damage: bytes) -> None:
+def test_error_names_the_damaged_file(tmp_path: Path, damage: bytes) -> None:
     folder = tmp_path / "FashionMNIST/raw"
     folder.mkdir(parents=True)
     for name, _ in DATASETS["fashion-mnist"].files:
         (folder / name).write_bytes(damage)
-    with pytest.raises(UserError, match=r"train-images-idx3-ubyte.gz is damaged .*fetch it again"):
+    with pytest.raises(UserError, match=r"train-images-idx3-ubyte.gz is damaged .*download"):
         load("fashion-mnist", root=tmp_path, download=False)

@@ -1,4 +1,4 @@
-"""The table of benchmarks is complete, consistent, and quick to import."""
+"""The table of benchmarks is complete, consistent, and fast to import."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ def test_table_is_sorted_and_consistent() -> None:
         assert len(benchmark.classes) in (0, benchmark.num_classes)
         assert len(benchmark.mean) == len(benchmark.std) == benchmark.shape[0]
         assert all(len(md5) in (0, 32) for _, md5 in benchmark.files)
-        assert benchmark.embedded or benchmark.files
+        assert benchmark.bundled or benchmark.files
 
 
 def test_digits_are_never_flipped() -> None:
@@ -25,15 +25,15 @@ def test_digits_are_never_flipped() -> None:
     assert unflipped == {"digits", "svhn", "svhn-noextra"}
 
 
-def test_listing_needs_no_torch() -> None:
+def test_listing_does_not_import_torch() -> None:
     code = (
         "import sys; from fullmatch.data import DATASETS; "
-        "[d.present() for d in DATASETS.values()]; sys.exit('torch' in sys.modules)"
+        "[d.is_present() for d in DATASETS.values()]; sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_where_data_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FULLMATCH_DATA", raising=False)
     assert data_root() == Path("data")
     monkeypatch.setenv("FULLMATCH_DATA", "~/pictures")
@@ -42,17 +42,11 @@ def test_where_data_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_presence(tmp_path: Path) -> None:
-    assert DATASETS["digits"].present(tmp_path)
-    assert not DATASETS["cifar100"].present(tmp_path)
-    # Folders called like the files are not the files.
+    assert DATASETS["digits"].is_present(tmp_path)
+    assert not DATASETS["cifar100"].is_present(tmp_path)
+    # Folders with the names of the files do not count.
     (tmp_path / "train").mkdir()
     (tmp_path / "test").mkdir()
-    assert not DATASETS["cifar100"].present(tmp_path)
+    assert not DATASETS["cifar100"].is_present(tmp_path)
     (tmp_path / "cifar100.npz").touch()
-    assert DATASETS["cifar100"].present(tmp_path)
-
-
-def test_what_it_comes_in() -> None:
-    assert DATASETS["digits"].comes_in == "comes with scikit-learn"
-    assert DATASETS["stl10"].comes_in == "stl10_binary.tar.gz"
-    assert DATASETS["svhn-noextra"].comes_in == "train_32x32.mat, test_32x32.mat"
+    assert DATASETS["cifar100"].is_present(tmp_path)

@@ -1,4 +1,4 @@
-"""Folders of pictures as users keep them, and what is said when they cannot be used."""
+"""Folders of pictures as users have them, and the errors for those that cannot be used."""
 
 import os
 import unicodedata
@@ -10,16 +10,15 @@ import torch
 from PIL import Image
 
 from fullmatch.data import SemiDataset, load
-from fullmatch.data.sources import listing as listing_module
-from fullmatch.data.sources.folders import picture_files
-from fullmatch.data.sources.survey import survey
+from fullmatch.data.sources.folders import find_pictures, from_folder
+from fullmatch.data.sources.survey import survey_pictures
 from fullmatch.data.stores.files import FileStore
 from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError
 from tests.data.conftest import Draw
 
 
-def refused(folder: Path, message: str) -> None:
+def assert_rejected(folder: Path, message: str) -> None:
     before = sorted(str(path) for path in folder.rglob("*"))
     with pytest.raises(UserError, match=message) as caught:
         load(str(folder))
@@ -43,16 +42,16 @@ def test_labeled_unlabeled_and_test(pets: Path) -> None:
     assert source.test.paths == tuple(
         str(pets / "test" / name / "0.png") for name in source.classes
     )
-    data = SemiDataset.of(source)
+    data = SemiDataset.from_source(source)
     assert data.labeled.tolist() == list(range(6)) and len(data.unlabeled) == 11
 
 
-@pytest.mark.parametrize("heap", ["unlabeled", "_unlabeled", "Unlabelled"])
-def test_class_folders_with_the_unlabeled_one_among_them(pets: Path, heap: str) -> None:
+@pytest.mark.parametrize("name", ["unlabeled", "_unlabeled", "Unlabelled"])
+def test_class_folders_next_to_the_unlabeled_folder(pets: Path, name: str) -> None:
     for label in ("cat", "dog"):
         (pets / "labeled" / label).rename(pets / label)
     (pets / "labeled").rmdir()
-    (pets / "unlabeled").rename(pets / heap)
+    (pets / "unlabeled").rename(pets / name)
     source = load(str(pets))
     assert source.classes == ("cat", "dog")
     assert source.labels.tolist() == [0, 0, 0, 1, 1, 1] + [-1] * 5
@@ -82,10 +81,10 @@ def test_every_extension(tmp_path: Path, draw_picture: Draw) -> None:
     for kind in ["jpg", "jpeg", "png", "bmp", "gif", "webp", "tif", "tiff", "ppm"]:
         draw_picture(tmp_path / f"a.{kind}")
     draw_picture(tmp_path / "a.pgm", 7)
-    assert len(picture_files(tmp_path)) == 10
+    assert len(find_pictures(tmp_path)) == 10
 
 
-def test_clutter_is_passed_over(pets: Path, draw_picture: Draw) -> None:
+def test_other_files_and_folders_are_left_out(pets: Path, draw_picture: Draw) -> None:
     draw_picture(pets / ".cache/a.png")
     draw_picture(pets / "labeled/__MACOSX/a.png")
     draw_picture(pets / "unlabled/a.png")
@@ -101,11 +100,11 @@ def test_clutter_is_passed_over(pets: Path, draw_picture: Draw) -> None:
         (pets / name).write_bytes(b"?")
     source = load(str(pets))
     assert source.classes == ("cat", "dog") and len(source.images) == 12
-    strange, loose, loose_test, other = source.notes
-    assert strange.endswith("none of labeled, unlabeled, test: unlabled")
+    unknown, loose, loose_test, other = source.notes
+    assert unknown == "folders other than labeled, unlabeled and test left out: unlabled"
     assert loose.startswith("1 picture directly in") and "pets/labeled" in loose
     assert loose_test.startswith("1 picture directly in") and "pets/test" in loose_test
-    assert other == "3 files, no pictures by name (.heic 2, no extension 1): left out"
+    assert other == "3 non-picture files (.heic 2, no extension 1): left out"
 
 
 def test_links_may_loop(pets: Path) -> None:
@@ -116,17 +115,17 @@ def test_links_may_loop(pets: Path) -> None:
 
 
 def test_a_link_up_does_not_make_labeled_pictures_unlabeled(pets: Path) -> None:
-    before = picture_files(pets / "unlabeled")
+    before = find_pictures(pets / "unlabeled")
     (pets / "unlabeled/up").symlink_to("..")
-    assert picture_files(pets / "unlabeled") == before
+    assert find_pictures(pets / "unlabeled") == before
 
 
-def test_nothing_waits_for_a_pipe(pets: Path) -> None:
-    before = picture_files(pets / "unlabeled")
+def test_pipes_are_skipped(pets: Path) -> None:
+    before = find_pictures(pets / "unlabeled")
     os.mkfifo(pets / "unlabeled/pipe.png")
-    left_out: dict[str, str] = {}
-    assert picture_files(pets / "unlabeled", left_out) == before
-    assert left_out == {str(pets / "unlabeled/pipe.png"): "no plain file"}
+    skipped: dict[str, str] = {}
+    assert find_pictures(pets / "unlabeled", skipped) == before
+    assert skipped == {str(pets / "unlabeled/pipe.png"): "not a regular file"}
 
 
 def test_linked_folder_is_followed(pets: Path, tmp_path: Path, draw_picture: Draw) -> None:
@@ -135,7 +134,7 @@ def test_linked_folder_is_followed(pets: Path, tmp_path: Path, draw_picture: Dra
     assert len(load(str(pets)).images) == 12
 
 
-def test_grey_sets_have_one_channel(tmp_path: Path, draw_picture: Draw) -> None:
+def test_gray_pictures_have_one_channel(tmp_path: Path, draw_picture: Draw) -> None:
     for label in ("a", "b"):
         draw_picture(tmp_path / f"set/{label}/0.png", 90)
     deep = np.full((40, 40), 90 * 257, np.uint16)
@@ -162,17 +161,14 @@ def test_size_follows_the_median_picture(
     assert load(str(tmp_path), size=48).images.shape == (1, 48, 48)
 
 
-def test_sets_too_large_for_memory_are_read_as_needed(
-    pets: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pictures_that_do_not_fit_into_memory_are_decoded_when_read(pets: Path) -> None:
     resident = load(str(pets))
     (pets / "unlabeled/deep/0.jpg").write_bytes(b"")
-    monkeypatch.setattr(listing_module, "RESIDENT_BYTES", 1000)
-    source = load(str(pets))
+    source = from_folder(pets, max_bytes=1000)
     assert isinstance(resident.images, TensorStore) and isinstance(source.images, FileStore)
     assert len(source.images) == 10 and len(source.labels) == 10
-    kept = torch.tensor([0, 1, 2, 3, 4, 5, 7, 8, 9, 10])
-    assert source.images.read(torch.arange(10)).equal(resident.images.read(kept))
+    readable = torch.tensor([0, 1, 2, 3, 4, 5, 7, 8, 9, 10])
+    assert source.images.read(torch.arange(10)).equal(resident.images.read(readable))
 
 
 @pytest.mark.parametrize("bad", [0, 1, 5, 50])
@@ -195,10 +191,10 @@ def test_unreadable_unlabeled_pictures_are_counted_and_left_out(
     assert bad != 50 or "and 47 more" in source.notes[0]
 
 
-def test_mostly_unreadable_is_refused(pets: Path) -> None:
+def test_mostly_unreadable_is_an_error(pets: Path) -> None:
     for i in range(3):
         (pets / f"unlabeled/deep/{i}.jpg").write_bytes(b"")
-    refused(pets, "3 of 5 unlabeled pictures cannot be read: .*0.jpg.*check what")
+    assert_rejected(pets, "3 of 5 unlabeled pictures cannot be read: .*0.jpg.*check whether")
 
 
 def test_unreadable_test_pictures_are_left_out(pets: Path, draw_picture: Draw) -> None:
@@ -210,42 +206,42 @@ def test_unreadable_test_pictures_are_left_out(pets: Path, draw_picture: Draw) -
     assert "1 unreadable test picture left out" in source.notes[0]
 
 
-def test_unreadable_labeled_pictures_stop_with_the_list(pets: Path) -> None:
+def test_unreadable_labeled_pictures_are_an_error(pets: Path) -> None:
     for name in ("cat/0.png", "dog/2.png"):
         (pets / "labeled" / name).write_bytes(b"")
-    refused(pets, "2 labeled pictures cannot be read: .*cat/0.png, .*dog/2.png; mend")
+    assert_rejected(pets, "2 labeled pictures cannot be read: .*cat/0.png, .*dog/2.png; repair")
 
 
-def test_broken_link_among_the_labeled_stops(pets: Path) -> None:
+def test_broken_link_to_a_labeled_picture_is_an_error(pets: Path) -> None:
     (pets / "labeled/cat/9.png").symlink_to("nowhere.png")
-    refused(pets, "1 labeled picture cannot be read: .*9.png")
+    assert_rejected(pets, "1 labeled picture cannot be read: .*9.png")
 
 
 def test_no_pictures(tmp_path: Path) -> None:
-    refused(tmp_path, "no pictures in")
+    assert_rejected(tmp_path, "no pictures in")
     (tmp_path / "labeled/cat").mkdir(parents=True)
     (tmp_path / "labeled/cat/notes.txt").write_text("?")
-    refused(tmp_path, "no pictures in")
+    assert_rejected(tmp_path, "no pictures in")
 
 
 def test_empty_class(pets: Path) -> None:
     (pets / "labeled/cow").mkdir()
-    refused(pets, "no picture in .*labeled/cow; give every class")
+    assert_rejected(pets, "no picture in .*labeled/cow; give every class")
 
 
 def test_one_class_only(pets: Path) -> None:
     (pets / "labeled/dog").rename(pets / "unlabeled/dog")
-    refused(pets, "only the class 'cat'; label pictures of at least 2 classes")
+    assert_rejected(pets, "only the class 'cat'; label pictures of at least 2 classes")
 
 
 def test_no_labels(tmp_path: Path, draw_picture: Draw) -> None:
     draw_picture(tmp_path / "unlabeled/a.png")
-    refused(tmp_path, "no labeled pictures")
+    assert_rejected(tmp_path, "no labeled pictures")
 
 
-def test_unknown_class_in_the_test(pets: Path, draw_picture: Draw) -> None:
+def test_unknown_class_in_the_test_set(pets: Path, draw_picture: Draw) -> None:
     draw_picture(pets / "test/cow/a.png")
-    refused(pets, "class 'cow' that no labeled picture has")
+    assert_rejected(pets, "class 'cow' that no labeled picture has")
 
 
 def test_pictures_are_never_changed(pets: Path) -> None:
@@ -255,8 +251,8 @@ def test_pictures_are_never_changed(pets: Path) -> None:
     assert before == [(path.read_bytes(), os.stat(path).st_mtime_ns) for path in files]
 
 
-def test_size_must_be_a_size(pets: Path) -> None:
-    with pytest.raises(UserError, match="use a size of 8 or more"):
+def test_size_must_not_be_too_small(pets: Path) -> None:
+    with pytest.raises(UserError, match="too small; use 8 or more"):
         load(str(pets), size=0)
 
 
@@ -264,7 +260,7 @@ def test_neither_name_nor_path(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="did you mean 'cifar10'"):
         load("cifr10")
     (tmp_path / "a.txt").write_text("?")
-    with pytest.raises(UserError, match="is no data set"):
+    with pytest.raises(UserError, match="is not a data set"):
         load(str(tmp_path / "a.txt"))
 
 
@@ -277,15 +273,15 @@ def test_folder_without_permission(
 
     with monkeypatch.context() as patch:
         patch.setattr(*entry, deny)
-        with pytest.raises(UserError, match=r"cannot look into .*pets.*check its permissions"):
+        with pytest.raises(UserError, match=r"cannot open .*pets.*check its permissions"):
             load(str(pets))
 
 
-def test_loose_pictures_are_not_called_none(tmp_path: Path) -> None:
+def test_error_for_pictures_outside_class_folders(tmp_path: Path) -> None:
     for number in range(2):
         Image.new("RGB", (8, 8)).save(tmp_path / f"{number}.png")
-    said = "2 pictures directly in .*, and no folders of classes"
-    with pytest.raises(UserError, match=said):
+    message = "2 pictures directly in .*, and no class folders"
+    with pytest.raises(UserError, match=message):
         load(str(tmp_path))
-    with pytest.raises(UserError, match=said):
-        survey(tmp_path)
+    with pytest.raises(UserError, match=message):
+        survey_pictures(tmp_path)

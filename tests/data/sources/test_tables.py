@@ -1,10 +1,11 @@
-"""CSV files as spreadsheets write them, and what is said about the lines that cannot be used."""
+"""CSV files as spreadsheets write them, and the errors for lines that cannot be used."""
 
 from pathlib import Path
 
 import pytest
 
 from fullmatch.data import Source, load
+from fullmatch.data.sources.tables import from_csv
 from fullmatch.errors import UserError
 from tests.data.conftest import Draw
 
@@ -22,7 +23,7 @@ def read(folder: Path, text: str | bytes) -> Source:
     return load(str(folder / "list.csv"))
 
 
-def test_labels_and_their_absence(folder: Path) -> None:
+def test_labels_and_missing_labels(folder: Path) -> None:
     source = read(
         folder,
         "path,label\na.png,cat\nb.png,dog\nc.png,\nd.png,-1\ndeep/e.png,NaN\nü.png\n\n",
@@ -64,14 +65,14 @@ def test_same_line_twice_counts_once(folder: Path) -> None:
         ("path,label\na.png,\n", "no labeled pictures"),
         ("path,label,split\na.png,x,val\n", "split is 'val'"),
         ("path,label,split\na.png,,test\n", "needs a label"),
-        ("path,label,split\na.png,x,test\na.png,x,train\n", "both in the test"),
+        ("path,label,split\na.png,x,test\na.png,x,train\n", "for both test and training"),
         ("path,label,split\na.png,x,\nb.png,y,\nc.png,z,test\n", "class 'z' that no labeled"),
         ("path,label\na.png,x\nnowhere.png,y\n", "1 labeled picture cannot be read: .*nowhere"),
         ('path,label\n"a.png,x\n', "not a CSV file"),
         (b"path,label\n\xff\xfe.png,x\n", "not written in UTF-8"),
     ],
 )
-def test_refused(folder: Path, text: str | bytes, message: str) -> None:
+def test_rejected(folder: Path, text: str | bytes, message: str) -> None:
     with pytest.raises(UserError, match=message) as caught:
         read(folder, text)
     assert "\n" not in str(caught.value)
@@ -83,8 +84,6 @@ def test_missing_unlabeled_file_is_left_out(folder: Path) -> None:
     assert "1 unreadable unlabeled picture left out" in source.notes[0]
 
 
-def test_a_folder_called_like_a_table(tmp_path: Path) -> None:
+def test_a_folder_instead_of_a_csv(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot read"):
-        from fullmatch.data.sources.tables import from_csv
-
         from_csv(tmp_path)

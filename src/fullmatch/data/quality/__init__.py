@@ -1,1 +1,1 @@
-"""What is wrong with data, and what is done about it."""
+"""Find problems in a data set, and clean it before training."""

@@ -1,124 +1,169 @@
-"""What is wrong with these pictures, in words, and what training will do about it."""
+"""Check a user's pictures: find all problems before training, without changing anything."""
 
-import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fullmatch.data.dataset import Source, class_order
+from fullmatch.data.dataset import Source, sort_classes
 from fullmatch.data.quality.findings import (
-    REFUSES,
-    Picture,
-    Remark,
-    Remarks,
-    label_remarks,
-    unreadable_remarks,
+    BLOCKED,
+    DataFinding,
+    FindingCollector,
+    FindingKind,
+    PictureEntry,
+    find_label_problems,
+    find_unreadable,
 )
-from fullmatch.data.quality.fingerprints import Looks, Told, quietly, read_files, read_source
-from fullmatch.data.sources.folders import no_pictures, pictures_outside
-from fullmatch.data.sources.listing import SIDES
-from fullmatch.data.sources.survey import survey
+from fullmatch.data.quality.fingerprints import (
+    Fingerprints,
+    ProgressCallback,
+    fingerprint_files,
+    fingerprint_source,
+    ignore_progress,
+)
+from fullmatch.data.sources.folders import describe_skipped, find_pictures_outside
+from fullmatch.data.sources.picture_files import PictureSurvey, choose_picture_size
+from fullmatch.data.sources.survey import survey_pictures
 from fullmatch.errors import many
 
 
 @dataclass(frozen=True)
-class Check:
-    """All that was found; `remarks` are in the order they should be read."""
+class DataCheck:
+    """The result of a check; `findings` are in the order to read them in."""
 
     name: str
-    classes: dict[str, int]  # labeled pictures of each class
+    classes: dict[str, int]  # labeled pictures per class
     unlabeled: int
-    test: dict[str, int]
+    test: dict[str, int]  # test pictures per class
     sizes: dict[str, tuple[int, int]]  # width and height of the smallest and the largest picture
-    side: int  # that the pictures suggest
+    side: int  # the picture size that training would choose
     channels: int
-    remarks: tuple[Remark, ...] = ()
+    findings: tuple[DataFinding, ...] = ()
 
     @property
-    def works(self) -> bool:
+    def can_train(self) -> bool:
         """Whether training would start."""
-        return not any(remark.blocks for remark in self.remarks)
+        return not any(finding.blocks_training for finding in self.findings)
 
     @property
     def imbalance(self) -> float:
         counts = self.classes.values()
         return max(counts) / min(counts) if counts and min(counts) else 1.0
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"works": self.works, "imbalance": round(self.imbalance, 2)}
+    def to_json(self) -> dict[str, Any]:
+        """The content of check.json, whose keys stay the same across versions."""
+        return {
+            "name": self.name,
+            "classes": self.classes,
+            "unlabeled": self.unlabeled,
+            "test": self.test,
+            "sizes": self.sizes,
+            "side": self.side,
+            "channels": self.channels,
+            "remarks": [
+                {
+                    "kind": finding.kind,
+                    "words": finding.problem,
+                    "then": finding.consequence,
+                    "files": finding.files,
+                    "blocks": finding.blocks_training,
+                }
+                for finding in self.findings
+            ],
+            "works": self.can_train,
+            "imbalance": round(self.imbalance, 2),
+        }
 
 
-def examine(path: Path, told: Told = quietly) -> Check:
-    """Read every picture of a folder or CSV once; `told` hears after each how many there are."""
-    found = survey(path)
-    items = list(found.items())
-    looks = read_files([file for file, _, _ in items], told)
+def check_pictures(path: Path, report_progress: ProgressCallback = ignore_progress) -> DataCheck:
+    """Check a folder or CSV file; every picture is decoded once."""
+    survey = survey_pictures(path)
+    items = list(survey.items())
+    fingerprints = fingerprint_files([file for file, _, _ in items], report_progress)
     home = path if path.is_dir() else path.parent
-    pictures = [Picture(_short(file, home), part, label) for file, part, label in items]
-    remarks = [
-        Remark("empty class", f"no picture in the class {name!r}", REFUSES, blocks=True)
-        for name in found.empty
-    ]
-    if found.disputed:
-        verb = "contradicts" if len(found.disputed) == 1 else "contradict"
-        words = f"{many(found.disputed, 'line')} of {path.name} {verb} earlier ones"
-        files = tuple(file for file, _ in found.disputed)
-        remarks.append(Remark("contradiction", words, REFUSES, files, True))
-    if outside := pictures_outside(found):
-        words = f"{many(outside, 'picture')} in no folder of a class, nor in unlabeled"
-        files = tuple(_short(file, home) for file in outside)
-        remarks.append(Remark("outside", words, "left out", files))
-    if found.left_out:
-        files = tuple(_short(file, home) for file in found.left_out)
-        remarks.append(Remark("no pictures", no_pictures(found.left_out), "left out", files))
-    return _checked(path.resolve().name, pictures, looks, remarks)
+    pictures = [PictureEntry(_relative(file, home), part, label) for file, part, label in items]
+    return _check(path.resolve().name, pictures, fingerprints, _find_survey_problems(path, survey))
 
 
-def examine_source(source: Source, told: Told = quietly) -> Check:
-    """The same for arrays and benchmarks, whose pictures have numbers instead of names."""
-    words = ["" if label < 0 else source.classes[label] for label in source.labels.tolist()]
+def check_source(source: Source, report_progress: ProgressCallback = ignore_progress) -> DataCheck:
+    """Check arrays, whose pictures have numbers instead of names."""
+    labels = ["" if label < 0 else source.classes[label] for label in source.labels.tolist()]
     pictures = [
-        Picture(f"image {at}", "labeled" if word else "unlabeled", word)
-        for at, word in enumerate(words)
+        PictureEntry(f"image {number}", "labeled" if label else "unlabeled", label)
+        for number, label in enumerate(labels)
     ]
     if source.test_labels is not None:
-        tests = enumerate(source.test_labels.tolist())
-        pictures += [Picture(f"test image {at}", "test", source.classes[k]) for at, k in tests]
-    return _checked(source.name, pictures, read_source(source, told), [])
+        pictures += [
+            PictureEntry(f"test image {number}", "test", source.classes[label])
+            for number, label in enumerate(source.test_labels.tolist())
+        ]
+    return _check(source.name, pictures, fingerprint_source(source, report_progress), [])
 
 
-def _checked(name: str, pictures: list[Picture], looks: Looks, before: Sequence[Remark]) -> Check:
-    readable = [p for p, ok in zip(pictures, looks.readable, strict=True) if ok]
-    broken = [p for p, ok in zip(pictures, looks.readable, strict=True) if not ok]
+def _find_survey_problems(path: Path, survey: PictureSurvey) -> list[DataFinding]:
+    """Findings that need no look into the pictures."""
+    home = path if path.is_dir() else path.parent
+    findings = [
+        DataFinding(
+            FindingKind.EMPTY_CLASS,
+            f"no picture in the class {name!r}",
+            BLOCKED,
+            blocks_training=True,
+        )
+        for name in survey.empty_classes
+    ]
+    if survey.conflicts:
+        verb = "contradicts" if len(survey.conflicts) == 1 else "contradict"
+        problem = f"{many(survey.conflicts, 'line')} of {path.name} {verb} earlier ones"
+        files = tuple(file for file, _ in survey.conflicts)
+        findings.append(DataFinding(FindingKind.CONFLICTING_ROWS, problem, BLOCKED, files, True))
+    if outside := find_pictures_outside(survey):
+        problem = f"{many(outside, 'picture')} outside the class folders and unlabeled"
+        files = tuple(_relative(file, home) for file in outside)
+        findings.append(DataFinding(FindingKind.OUTSIDE, problem, "left out", files))
+    if survey.skipped:
+        problem = describe_skipped(survey.skipped)
+        files = tuple(_relative(file, home) for file in survey.skipped)
+        findings.append(DataFinding(FindingKind.NOT_PICTURES, problem, "left out", files))
+    return findings
+
+
+def _check(
+    name: str,
+    pictures: list[PictureEntry],
+    fingerprints: Fingerprints,
+    survey_findings: Sequence[DataFinding],
+) -> DataCheck:
+    readable = [p for p, ok in zip(pictures, fingerprints.readable, strict=True) if ok]
+    unreadable = [p for p, ok in zip(pictures, fingerprints.readable, strict=True) if not ok]
     classes = Counter(p.label for p in readable if p.part == "labeled")
     test = Counter(p.label for p in readable if p.part == "test")
     unlabeled = sum(p.part == "unlabeled" for p in readable)
-    remarks = [
-        *before,
-        *unreadable_remarks(pictures, broken),
-        *label_remarks(classes, test, unlabeled),
+    collector = FindingCollector(readable, fingerprints)
+    collector.add_duplicates()
+    collector.add_outliers()
+    findings = [
+        *survey_findings,
+        *find_unreadable(pictures, unreadable),
+        *find_label_problems(classes, test, unlabeled),
+        *collector.findings,
     ]
-    rest = Remarks(readable, looks)
-    rest.copies()
-    rest.strangers()
-    remarks += rest.found
-    remarks.sort(key=lambda remark: not remark.blocks)
-    sizes = sorted(looks.sizes, key=lambda size: size[0] * size[1])
-    median = statistics.median(min(size) for size in sizes) if sizes else SIDES[0]
-    return Check(
+    findings.sort(key=lambda finding: not finding.blocks_training)
+    sizes = sorted(fingerprints.sizes, key=lambda size: size[0] * size[1])
+    return DataCheck(
         name=name,
-        classes={label: classes[label] for label in class_order(classes)},
+        classes={label: classes[label] for label in sort_classes(classes)},
         unlabeled=unlabeled,
-        test={label: test[label] for label in class_order(test)},
+        test={label: test[label] for label in sort_classes(test)},
         sizes={"smallest": sizes[0], "largest": sizes[-1]} if sizes else {},
-        side=max((side for side in SIDES if side <= median), default=SIDES[0]),
-        channels=1 if looks.grey else 3,
-        remarks=tuple(remarks),
+        side=choose_picture_size([min(size) for size in sizes]),
+        channels=1 if fingerprints.all_gray else 3,
+        findings=tuple(findings),
     )
 
 
-def _short(file: str, home: Path) -> str:
-    """A file's name as seen from the pictures' folder, or all of it where it lies elsewhere."""
+def _relative(file: str, home: Path) -> str:
+    """The path relative to the pictures' folder, or as it is if the file lies elsewhere."""
     return str(Path(file).relative_to(home)) if Path(file).is_relative_to(home) else file

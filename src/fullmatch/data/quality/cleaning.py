@@ -1,93 +1,98 @@
-"""What is done about somebody's own pictures before training: leaks, disputes, balance, mirrors."""
+"""Clean the user's pictures before training: test leaks, conflicting labels, balance, flipping."""
 
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from fullmatch.data.dataset import SemiDataset
-from fullmatch.data.quality.duplicates import exact_groups
-from fullmatch.data.quality.fingerprints import digests_of
-from fullmatch.errors import UserError
+from fullmatch.data.quality.duplicates import find_exact_duplicates
+from fullmatch.data.quality.fingerprints import compute_digests
+from fullmatch.errors import UserError, many
 
-UNEVEN = 2.0  # times the labels of the smallest class, before small classes are shown more often
-REPEATS = 10  # a picture is repeated at most so often
-SHOWN_MORE = "labeled pictures of small classes are shown more often"
+MAX_IMBALANCE = 2.0  # largest over smallest class, above which small classes are repeated
+MAX_REPEATS = 10  # of a labeled picture
 
 
-def prepared(dataset: SemiDataset, *, flip: bool | None = None) -> SemiDataset:
-    """The data set without what would mislead; benchmarks stay as their protocol has them."""
+def clean_dataset(dataset: SemiDataset, *, flip: bool | None = None) -> SemiDataset:
+    """Remove what would mislead training; benchmarks stay as their protocol defines them."""
     if dataset.benchmark:
-        return dataset if flip is None else mirrored(dataset, flip)
-    return mirrored(balanced(without_disputes(without_test_copies(dataset))), flip)
+        return dataset if flip is None else decide_flip(dataset, flip)
+    dataset = drop_test_duplicates(dataset)
+    dataset = drop_conflicting_labels(dataset)
+    return decide_flip(balance_classes(dataset), flip)
 
 
-def without_test_copies(dataset: SemiDataset) -> SemiDataset:
-    """Leaves out training pictures whose pixels are those of a test picture."""
+def drop_test_duplicates(dataset: SemiDataset) -> SemiDataset:
+    """Leave out training pictures that have the same pixels as a test picture."""
     if dataset.test is None:
         return dataset
-    tested = set(digests_of(dataset.test))
-    own = torch.tensor([digest not in tested for digest in digests_of(dataset.images)])
-    if own.all():
+    test_digests = set(compute_digests(dataset.test))
+    keep = torch.tensor([digest not in test_digests for digest in compute_digests(dataset.images)])
+    if keep.all():
         return dataset
-    note = f"{int((~own).sum())} training pictures are also in the test: left out of training"
-    return _kept(
+    leaked = many(int((~keep).sum()), "training picture is", "training pictures are")
+    return _select(
         dataset,
-        dataset.labeled[own[dataset.labeled]],
-        dataset.unlabeled[own[dataset.unlabeled]],
-        note,
+        dataset.labeled[keep[dataset.labeled]],
+        dataset.unlabeled[keep[dataset.unlabeled]],
+        f"{leaked} also in the test set: left out of training",
     )
 
 
-def without_disputes(dataset: SemiDataset) -> SemiDataset:
-    """Leaves aside the labels of pictures that are labeled in two ways."""
+def drop_conflicting_labels(dataset: SemiDataset) -> SemiDataset:
+    """Ignore the labels of exact duplicates that are labeled differently."""
     positions = torch.unique(dataset.labeled)
-    known = digests_of(dataset.images)
-    digests = [known[at] for at in positions.tolist()]
+    all_digests = compute_digests(dataset.images)
+    digests = [all_digests[position] for position in positions.tolist()]
     labels = dataset.labels[positions]
-    disputed = [g for g in exact_groups(digests) if len(set(labels[g].tolist())) > 1]
-    if not disputed:
+    groups = [g for g in find_exact_duplicates(digests) if len(set(labels[g].tolist())) > 1]
+    if not groups:
         return dataset
-    doubtful = positions[torch.tensor([at for group in disputed for at in group])]
-    agreed = ~torch.isin(dataset.labeled, doubtful)
-    note = f"{len(doubtful)} labeled pictures are copies with different labels: labels not used"
-    return _kept(dataset, dataset.labeled[agreed], dataset.unlabeled, note)
+    conflicting = positions[torch.tensor([member for group in groups for member in group])]
+    note = (
+        f"{len(conflicting)} labeled pictures are exact duplicates with different labels: "
+        "their labels are not used"
+    )
+    keep = ~torch.isin(dataset.labeled, conflicting)
+    return _select(dataset, dataset.labeled[keep], dataset.unlabeled, note)
 
 
-def balanced(dataset: SemiDataset) -> SemiDataset:
-    """Repeats the labeled pictures of small classes, so that a step sees every class as often."""
+def balance_classes(dataset: SemiDataset) -> SemiDataset:
+    """Repeat the labeled pictures of small classes, so that a step sees all classes equally."""
     labels = dataset.labels[dataset.labeled]
     counts = torch.bincount(labels, minlength=dataset.num_classes)
-    if int(counts.max()) <= UNEVEN * int(counts.min()):
+    if int(counts.max()) <= MAX_IMBALANCE * int(counts.min()):
         return dataset
-    times = (counts.max() / counts.clamp(min=1)).round().long().clamp(max=REPEATS)
-    small = [dataset.classes[k] for k in range(len(counts)) if times[k] > 1]
-    note = f"{SHOWN_MORE}: {', '.join(small[:5])}"
-    return _kept(dataset, dataset.labeled.repeat_interleave(times[labels]), dataset.unlabeled, note)
+    repeats = (counts.max() / counts.clamp(min=1)).round().long().clamp(max=MAX_REPEATS)
+    small = [dataset.classes[k] for k in range(len(counts)) if repeats[k] > 1]
+    note = f"labeled pictures of small classes are shown more often: {', '.join(small[:5])}"
+    labeled = dataset.labeled.repeat_interleave(repeats[labels])
+    return replace(_select(dataset, labeled, dataset.unlabeled, note), balance_note=note)
 
 
-def mirrored(dataset: SemiDataset, flip: bool | None = None) -> SemiDataset:
-    """Decides whether mirror images keep their class; without a word from the user, by names."""
+def decide_flip(dataset: SemiDataset, flip: bool | None = None) -> SemiDataset:
+    """Set whether training mirrors pictures; if the user did not say, decide by class names."""
     if flip is None:
-        flip = may_flip(dataset.classes)
+        flip = can_flip(dataset.classes)
     if flip == dataset.appearance.flip:
         return dataset
-    seen = replace(dataset, appearance=replace(dataset.appearance, flip=flip))
-    words = "" if flip else "not "
-    return replace(seen, notes=(*dataset.notes, f"pictures are {words}mirrored in training"))
+    note = f"pictures are {'' if flip else 'not '}mirrored in training"
+    appearance = replace(dataset.appearance, flip=flip)
+    return replace(dataset, appearance=appearance, notes=(*dataset.notes, note))
 
 
-def may_flip(classes: tuple[str, ...]) -> bool:
-    """False when the classes are named like digits, letters or directions."""
+def can_flip(classes: tuple[str, ...]) -> bool:
+    """False if the classes are named like digits, letters or directions."""
     names = [name.lower() for name in classes]
-    written = all(name.isdigit() or len(name) == 1 for name in names)
-    return not written and not {"left", "right"} <= set(names)
+    are_characters = all(name.isdigit() or len(name) == 1 for name in names)
+    return not are_characters and not {"left", "right"} <= set(names)
 
 
-def _kept(
-    dataset: SemiDataset, labeled: torch.Tensor, unlabeled: torch.Tensor, note: str
-) -> SemiDataset:
+def _select(dataset: SemiDataset, labeled: Tensor, unlabeled: Tensor, note: str) -> SemiDataset:
+    """Keep these positions and add a note; every class must keep a label."""
     counts = torch.bincount(dataset.labels[labeled], minlength=dataset.num_classes)
     if int(counts.min()) == 0:
         name = dataset.classes[int(counts.argmin())]
-        raise UserError(f"{note}, and none is left of the class {name!r}; label more of it")
+        raise UserError(f"{note}; this leaves no label of the class {name!r}; label more of it")
     return replace(dataset, labeled=labeled, unlabeled=unlabeled, notes=(*dataset.notes, note))

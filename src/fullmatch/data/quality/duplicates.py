@@ -1,100 +1,100 @@
-"""Which pictures are the same, and which are nearly so, without comparing every pair."""
+"""Find exact and near duplicates without comparing every pair of pictures."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-GRID = 9  # the picture is compared with its neighbours on a 9x9 grid: 2 x 64 bits
-SMALL = 16  # side of the grey miniature that settles a candidate
-BAND = 2  # bytes; two hashes that differ in fewer than 8 bits agree in one band of 16 at least
-NEIGHBOURS = 8  # others with an equal band that a picture is compared with
-ALIKE = 0.99  # least correlation of two miniatures
-BLANK = 2.0  # deviation of grey levels below which a picture shows nothing to correlate
+GRID = 9  # the hash compares neighboring cells of a 9x9 grid: 2 x 64 bits
+THUMBNAIL_SIDE = 16  # of the gray thumbnail that confirms a candidate
+BAND = 2  # bytes; hashes that differ in fewer than 8 bits agree in at least one of 8 bands
+MAX_NEIGHBORS = 8  # pictures with an equal band that each picture is compared with
+MIN_CORRELATION = 0.99  # of two thumbnails
+MAX_COLOR_DIFFERENCE = 12  # between the mean levels of a channel
+BLANK_STD = 2.0  # gray levels; below this a picture has no pattern to correlate
 
 
 def perceptual_hash(image: Image.Image) -> NDArray[np.uint8]:
-    """(16,) bytes: on a coarse grid, is each cell brighter than the one before and above it?"""
+    """(16,) bytes: on a coarse grid, is each cell darker than its right and its lower neighbor?"""
     box = Image.Resampling.BOX
     cells = np.asarray(image.convert("L").resize((GRID, GRID), box)).astype(np.int16)
-    # A step of one level is noise.
+    # A difference of one level is noise.
     across = cells[:-1, 1:] > cells[:-1, :-1] + 1
     down = cells[1:, :-1] > cells[:-1, :-1] + 1
     return np.packbits(np.concatenate([across.ravel(), down.ravel()]))
 
 
-def miniature(image: Image.Image) -> NDArray[np.uint8]:
-    """(256,) grey levels."""
-    small = image.convert("L").resize((SMALL, SMALL), Image.Resampling.BOX)
-    return np.asarray(small).ravel()
+def gray_thumbnail(image: Image.Image) -> NDArray[np.uint8]:
+    """(256,) gray levels of the picture at 16x16."""
+    side = THUMBNAIL_SIDE
+    return np.asarray(image.convert("L").resize((side, side), Image.Resampling.BOX)).ravel()
 
 
-def exact_groups(digests: Sequence[bytes]) -> list[list[int]]:
-    """Positions of pictures with equal digests, for every digest that occurs twice or more."""
-    places: dict[bytes, list[int]] = defaultdict(list)
+def find_exact_duplicates(digests: Sequence[bytes]) -> list[list[int]]:
+    """Groups of positions with equal digests."""
+    positions: dict[bytes, list[int]] = defaultdict(list)
     for position, digest in enumerate(digests):
-        places[digest].append(position)
-    return [group for group in places.values() if len(group) > 1]
+        positions[digest].append(position)
+    return [group for group in positions.values() if len(group) > 1]
 
 
-def near_groups(
-    hashes: NDArray[np.uint8], miniatures: NDArray[np.uint8], colors: NDArray[Any]
+def find_near_duplicates(
+    hashes: NDArray[np.uint8], thumbnails: NDArray[np.uint8], colors: NDArray[Any]
 ) -> list[list[int]]:
-    """Positions of pictures that look alike; a few may be missed, so that millions are no burden.
+    """Groups of positions that look alike; a few may be missed, to stay fast for millions.
 
-    `colors` are mean levels per channel: a red square is no copy of a blue one.
+    `colors` are the mean levels per channel: a red square is not a duplicate of a blue one.
     """
-    pairs = _candidates(hashes)
+    pairs = _candidate_pairs(hashes)
     if not len(pairs):
         return []
     first, second = pairs[:, 0], pairs[:, 1]
-    alike = _correlation(miniatures[first], miniatures[second]) >= ALIKE
-    alike &= np.abs(colors[first] - colors[second]).max(axis=1) < 12
-    return joined(pairs[alike].tolist())
+    alike = _correlate(thumbnails[first], thumbnails[second]) >= MIN_CORRELATION
+    alike &= np.abs(colors[first] - colors[second]).max(axis=1) < MAX_COLOR_DIFFERENCE
+    return connected_groups(pairs[alike])
 
 
-def _candidates(hashes: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Pairs whose hashes agree in a band."""
-    found = []
+def connected_groups(pairs: NDArray[np.int64]) -> list[list[int]]:
+    """Groups of numbers that are connected through pairs (N, 2), in ascending order."""
+    if not len(pairs):
+        return []
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    members, nodes = np.unique(pairs, return_inverse=True)
+    nodes = nodes.reshape(pairs.shape)
+    edges = coo_array((np.ones(len(nodes)), (nodes[:, 0], nodes[:, 1])), (len(members),) * 2)
+    _, component = connected_components(edges, directed=False)
+    order = np.argsort(component, kind="stable")
+    starts = np.flatnonzero(np.diff(component[order])) + 1
+    return sorted(group.tolist() for group in np.split(members[order], starts))
+
+
+def _candidate_pairs(hashes: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Pairs (N, 2) of positions whose hashes agree in a band."""
+    batches = []
     for start in range(0, hashes.shape[1], BAND):
         band = hashes[:, start].astype(np.int64) * 256 + hashes[:, start + 1]
         order = np.argsort(band, kind="stable")
-        for shift in range(1, min(NEIGHBOURS, len(order) - 1) + 1):
+        for shift in range(1, min(MAX_NEIGHBORS, len(order) - 1) + 1):
             equal = band[order[shift:]] == band[order[:-shift]]
-            found.append(np.stack([order[:-shift][equal], order[shift:][equal]], axis=1))
-    if not found:
+            batches.append(np.stack([order[:-shift][equal], order[shift:][equal]], axis=1))
+    if not batches:
         return np.empty((0, 2), dtype=np.int64)
-    pairs = np.unique(np.sort(np.concatenate(found), axis=1), axis=0)
+    pairs = np.unique(np.sort(np.concatenate(batches), axis=1), axis=0)
     differing = np.bitwise_count(hashes[pairs[:, 0]] ^ hashes[pairs[:, 1]]).sum(axis=1)
     return np.asarray(pairs[differing < hashes.shape[1] // BAND])
 
 
-def _correlation(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Of rows; blank pictures are alike when both are."""
+def _correlate(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Correlation of rows; 1 if both are blank, 0 if one of them is."""
     a, b = a.astype(np.float32), b.astype(np.float32)
-    spread_a, spread_b = a.std(axis=1), b.std(axis=1)
+    std_a, std_b = a.std(axis=1), b.std(axis=1)
     product = ((a - a.mean(axis=1, keepdims=True)) * (b - b.mean(axis=1, keepdims=True))).mean(1)
-    shown = (spread_a >= BLANK) & (spread_b >= BLANK)
-    blank = (spread_a < BLANK) & (spread_b < BLANK)
-    found = np.where(shown, product / np.maximum(spread_a * spread_b, 1e-6), blank)
-    return np.asarray(found, np.float32)
-
-
-def joined(pairs: Iterable[Sequence[int]]) -> list[list[int]]:
-    """Groups of whatever is connected through pairs."""
-    home: dict[int, int] = {}
-
-    def root(item: int) -> int:
-        while home.setdefault(item, item) != item:
-            home[item] = item = home[home[item]]
-        return item
-
-    for a, b in pairs:
-        home[root(b)] = root(a)
-    groups: dict[int, list[int]] = defaultdict(list)
-    for item in sorted(home):
-        groups[root(item)].append(item)
-    return list(groups.values())
+    neither_blank = (std_a >= BLANK_STD) & (std_b >= BLANK_STD)
+    both_blank = (std_a < BLANK_STD) & (std_b < BLANK_STD)
+    correlation = np.where(neither_blank, product / np.maximum(std_a * std_b, 1e-6), both_blank)
+    return np.asarray(correlation, np.float32)

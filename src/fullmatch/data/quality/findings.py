@@ -1,160 +1,243 @@
-"""Sentences about pictures: what was found among them, and what training will do with each."""
+"""Findings: problems in a user's pictures, and what training does about each of them."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
-from fullmatch.data.dataset import class_order
-from fullmatch.data.quality.duplicates import exact_groups, near_groups
-from fullmatch.data.quality.fingerprints import Looks
-from fullmatch.data.quality.outliers import strangers
-from fullmatch.data.sources.listing import LOUD, TOO_MANY
+from fullmatch.data.dataset import sort_classes
+from fullmatch.data.quality.cleaning import MAX_IMBALANCE
+from fullmatch.data.quality.duplicates import find_exact_duplicates, find_near_duplicates
+from fullmatch.data.quality.fingerprints import Fingerprints
+from fullmatch.data.quality.outliers import find_outliers
+from fullmatch.data.sources.picture_files import MAX_UNREADABLE, WARN_UNREADABLE
 from fullmatch.errors import many
 
-FEW = 4  # labels of a class below which little can be promised
-UNEVEN = 2.0  # how many times more pictures the largest class may have before it is remarked on
+FEW_LABELS = 4  # per class; accuracy is unreliable below this
 PARTS = ("labeled", "unlabeled", "test")
-REFUSES = "training refuses until it is mended"
+BLOCKED = "training will not start until this is fixed"
+
+
+class FindingKind(StrEnum):
+    """What a finding is about. The values are part of the format of check.json."""
+
+    CONFLICTING_LABELS = "two labels"
+    CONFLICTING_ROWS = "contradiction"
+    EMPTY_CLASS = "empty class"
+    EXACT_DUPLICATES = "copies"
+    FEW_LABELS = "few labels"
+    IMBALANCE = "imbalance"
+    LOST_CLASS = "lost class"
+    NEAR_DUPLICATES = "near copies"
+    NEAR_TEST_DUPLICATES = "near test copies"
+    NOT_PICTURES = "no pictures"
+    NO_UNLABELED = "unlabeled"
+    OUTLIERS = "strangers"
+    OUTSIDE = "outside"
+    TEST_DUPLICATES = "test copies"
+    TOO_FEW_CLASSES = "classes"
+    UNKNOWN_TEST_CLASS = "stray class"
+    UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True)
-class Picture:
+class PictureEntry:
+    """A picture with its part of the data set and its label, '' if it has none."""
+
     name: str
     part: str
     label: str
 
 
 @dataclass(frozen=True)
-class Remark:
-    """Something about the data: what it is, what will happen, and which pictures."""
+class DataFinding:
+    """A problem in the data: what it is, what will happen, and which files are affected."""
 
-    kind: str
-    words: str
-    then: str
+    kind: FindingKind
+    problem: str
+    consequence: str
     files: tuple[str, ...] = ()
-    blocks: bool = False  # training would refuse
+    blocks_training: bool = False
 
     def sentence(self) -> str:
-        return f"{self.words}: {self.then}"
+        return f"{self.problem}: {self.consequence}"
 
 
 @dataclass
-class Remarks:
-    """Collects remarks on the pictures that could be read."""
+class FindingCollector:
+    """Collects findings about the readable pictures."""
 
-    pictures: list[Picture]
-    looks: Looks
-    found: list[Remark] = field(default_factory=list)
+    pictures: list[PictureEntry]
+    fingerprints: Fingerprints
+    findings: list[DataFinding] = field(default_factory=list)
 
-    def add(self, kind: str, words: str, then: str, at: Sequence[int] = ()) -> None:
-        names = tuple(self.pictures[position].name for position in at)
-        self.found.append(Remark(kind, words, then, names))
+    def add(
+        self, kind: FindingKind, problem: str, consequence: str, positions: Sequence[int]
+    ) -> None:
+        files = tuple(self.pictures[position].name for position in positions)
+        self.findings.append(DataFinding(kind, problem, consequence, files))
 
-    def copies(self) -> None:
-        groups = exact_groups(self.looks.digests)
-        twice = [at for group in groups for at in group[1:]]
-        disputed: list[int] = []
+    def add_duplicates(self) -> None:
+        groups = find_exact_duplicates(self.fingerprints.digests)
+        unusable = self._add_conflicting_labels(groups) | self._add_test_duplicates(groups)
+        self._add_lost_classes(unusable)
+        duplicates = [position for group in groups for position in group[1:]]
+        if duplicates:
+            self.add(
+                FindingKind.EXACT_DUPLICATES,
+                f"{many(duplicates, 'exact duplicate')} of other pictures",
+                "kept, and held out together when accuracy is estimated",
+                duplicates,
+            )
+        self._add_near_duplicates(set(duplicates))
+
+    def add_outliers(self) -> None:
+        unlabeled = self._positions("unlabeled")
+        features = self.fingerprints.features
+        is_outlier = find_outliers(features[self._positions("labeled")], features[unlabeled])
+        outliers = [at for at, odd in zip(unlabeled, is_outlier, strict=True) if odd]
+        if not outliers:
+            return
+        warning = _warning(len(outliers) / len(unlabeled))
+        self.add(
+            FindingKind.OUTLIERS,
+            f"{warning}{many(outliers, 'unlabeled picture')} unlike the labeled ones in color or "
+            "edges",
+            "kept; remove those that belong to no class",
+            outliers,
+        )
+
+    def _add_conflicting_labels(self, groups: list[list[int]]) -> set[int]:
+        conflicting: list[int] = []
+        for group in groups:
+            labeled = [at for at in group if self.pictures[at].part == "labeled"]
+            if len({self.pictures[at].label for at in labeled}) > 1:
+                conflicting += labeled
+        if conflicting:
+            self.add(
+                FindingKind.CONFLICTING_LABELS,
+                f"the same picture with different labels in {many(conflicting, 'file')}",
+                "these labels are not used",
+                conflicting,
+            )
+        return set(conflicting)
+
+    def _add_test_duplicates(self, groups: list[list[int]]) -> set[int]:
         leaked: list[int] = []
         for group in groups:
-            members = [self.pictures[at] for at in group]
-            if len({one.label for one in members if one.part == "labeled"}) > 1:
-                disputed += [at for at in group if self.pictures[at].part == "labeled"]
-            if any(one.part == "test" for one in members):
-                leaked += [at for at in group if self.pictures[at].part != "test"]
-        if disputed:
-            words = f"the same picture with two labels, {many(disputed, 'file')}"
-            self.add("two labels", words, "their labels are not used", disputed)
+            training = [at for at in group if self.pictures[at].part != "test"]
+            if len(training) < len(group):
+                leaked += training
         if leaked:
-            words = f"{many(leaked, 'training picture')} also among the test pictures"
-            self.add("test copies", words, "left out of training", leaked)
-        self.lost_classes({*disputed, *leaked})
-        if twice:
-            words = f"{many(twice, 'exact copy', 'exact copies')} of other pictures"
-            self.add("copies", words, "kept, and kept together when accuracy is estimated", twice)
-        self.near_copies(set(twice))
+            self.add(
+                FindingKind.TEST_DUPLICATES,
+                f"{many(leaked, 'training picture is', 'training pictures are')} also in the test "
+                "set",
+                "left out of training",
+                leaked,
+            )
+        return set(leaked)
 
-    def lost_classes(self, unused: set[int]) -> None:
-        labeled = self.positions("labeled")
-        left = {self.pictures[at].label for at in labeled if at not in unused}
-        for name in class_order({self.pictures[at].label for at in labeled} - left):
-            words = f"no label of the class {name!r} is left without these"
-            self.found.append(Remark("lost class", words, REFUSES, blocks=True))
+    def _add_lost_classes(self, unusable: set[int]) -> None:
+        labeled = self._positions("labeled")
+        remaining = {self.pictures[at].label for at in labeled if at not in unusable}
+        for name in sort_classes({self.pictures[at].label for at in labeled} - remaining):
+            problem = f"this leaves no label of the class {name!r}"
+            self.findings.append(
+                DataFinding(FindingKind.LOST_CLASS, problem, BLOCKED, blocks_training=True)
+            )
 
-    def near_copies(self, copies: set[int]) -> None:
-        kept = [at for at in range(len(self.pictures)) if at not in copies]
-        looks = self.looks
-        colors = looks.features[kept, :3]
-        groups = near_groups(looks.hashes[kept], looks.miniatures[kept], colors)
-        near = [[kept[at] for at in group] for group in groups]
-        if not near:
+    def _add_near_duplicates(self, exact_duplicates: set[int]) -> None:
+        positions = [at for at in range(len(self.pictures)) if at not in exact_duplicates]
+        groups = find_near_duplicates(
+            self.fingerprints.hashes[positions],
+            self.fingerprints.thumbnails[positions],
+            self.fingerprints.features[positions, :3],
+        )
+        if not groups:
             return
-        members = [at for group in near for at in group]
-        words = f"{many(members, 'picture')} in {many(near, 'group')} nearly alike"
-        self.add("near copies", words, "kept; look whether they are meant", members)
-        parts = [{self.pictures[at].part for at in group} for group in near]
-        across = [
-            at
-            for group, seen in zip(near, parts, strict=True)
-            for at in group
-            if "test" in seen and len(seen) > 1 and self.pictures[at].part == "test"
-        ]
-        if across:
-            words = f"{many(across, 'test picture')} nearly like training pictures"
-            then = "kept, but they make the test too easy; take them out if they are copies"
-            self.add("near test copies", words, then, across)
+        groups = [[positions[at] for at in group] for group in groups]
+        members = [at for group in groups for at in group]
+        self.add(
+            FindingKind.NEAR_DUPLICATES,
+            f"{many(members, 'near duplicate')} in {many(groups, 'group')}",
+            "kept; check whether they are intended",
+            members,
+        )
+        in_test = []
+        for group in groups:
+            test = [at for at in group if self.pictures[at].part == "test"]
+            in_test += test if len(test) < len(group) else []
+        if in_test:
+            self.add(
+                FindingKind.NEAR_TEST_DUPLICATES,
+                f"{many(in_test, 'test picture')} nearly identical to training pictures",
+                "kept, but they make the test too easy; remove them if they are duplicates",
+                in_test,
+            )
 
-    def strangers(self) -> None:
-        own = {part: self.positions(part) for part in PARTS}
-        features = self.looks.features
-        odd = strangers(features[own["labeled"]], features[own["unlabeled"]])
-        at = [position for position, is_odd in zip(own["unlabeled"], odd, strict=True) if is_odd]
-        if not at:
-            return
-        share = len(at) / len(own["unlabeled"])
-        loud = f"WARNING, {share:.0%} of them: " if share > LOUD else ""
-        words = f"{loud}{many(at, 'unlabeled picture')} unlike the labeled ones in colour or edges"
-        self.add("strangers", words, "kept; take out what belongs to no class", at)
-
-    def positions(self, part: str) -> list[int]:
+    def _positions(self, part: str) -> list[int]:
         return [at for at, picture in enumerate(self.pictures) if picture.part == part]
 
 
-def unreadable_remarks(pictures: Sequence[Picture], broken: Sequence[Picture]) -> list[Remark]:
-    remarks = []
+def find_unreadable(
+    pictures: Sequence[PictureEntry], unreadable: Sequence[PictureEntry]
+) -> list[DataFinding]:
+    findings = []
     for part in PARTS:
-        bad = [picture.name for picture in broken if picture.part == part]
-        if not bad:
+        files = tuple(picture.name for picture in unreadable if picture.part == part)
+        if not files:
             continue
-        share = len(bad) / sum(picture.part == part for picture in pictures)
-        blocks = part == "labeled" or share > TOO_MANY
-        loud = f"WARNING, {share:.0%} of them: " if share > LOUD and not blocks else ""
-        words = f"{loud}{many(bad, f'{part} picture')} cannot be read"
-        then = REFUSES if blocks else "left out"
-        remarks.append(Remark("unreadable", words, then, tuple(bad), blocks))
-    return remarks
+        share = len(files) / sum(picture.part == part for picture in pictures)
+        blocks = part == "labeled" or share > MAX_UNREADABLE
+        problem = f"{'' if blocks else _warning(share)}{many(files, f'{part} picture')}"
+        findings.append(
+            DataFinding(
+                FindingKind.UNREADABLE,
+                f"{problem} cannot be read",
+                BLOCKED if blocks else "left out",
+                files,
+                blocks,
+            )
+        )
+    return findings
 
 
-def label_remarks(classes: Counter[str], test: Counter[str], unlabeled: int) -> list[Remark]:
-    remarks = []
+def find_label_problems(
+    classes: Counter[str], test: Counter[str], unlabeled: int
+) -> list[DataFinding]:
+    """Findings about the number of pictures per class and part."""
+    findings = []
+
+    def add(kind: FindingKind, problem: str, consequence: str | None = None) -> None:
+        blocks = consequence is None
+        findings.append(DataFinding(kind, problem, consequence or BLOCKED, (), blocks))
+
     if len(classes) < 2:
-        words = f"{many(classes, 'class', 'classes')} with labels, 2 are needed"
-        remarks.append(Remark("classes", words, REFUSES, blocks=True))
-    if strays := class_order(set(test) - set(classes)):
-        words = f"test pictures of {strays[0]!r}, which no labeled picture has"
-        remarks.append(Remark("stray class", words, REFUSES, blocks=True))
-    if few := [label for label in class_order(classes) if classes[label] < FEW]:
-        words = f"{many(few, 'class', 'classes')} with fewer than {FEW} labels ({some(few)})"
-        remarks.append(Remark("few labels", words, "label more of these first"))
-    if classes and max(classes.values()) > UNEVEN * min(classes.values()):
+        problem = f"{many(classes, 'class', 'classes')} with labels, at least 2 are needed"
+        add(FindingKind.TOO_FEW_CLASSES, problem)
+    if unknown := sort_classes(set(test) - set(classes)):
+        problem = f"test pictures of {unknown[0]!r}, a class without labeled pictures"
+        add(FindingKind.UNKNOWN_TEST_CLASS, problem)
+    if few := [label for label in sort_classes(classes) if classes[label] < FEW_LABELS]:
+        count = many(few, "class", "classes")
+        problem = f"{count} with fewer than {FEW_LABELS} labels ({_first_three(few)})"
+        add(FindingKind.FEW_LABELS, problem, "label more of these first")
+    if classes and max(classes.values()) > MAX_IMBALANCE * min(classes.values()):
         times = max(classes.values()) / min(classes.values())
-        words = f"the largest class has {times:.1f} times the labels of the smallest"
-        remarks.append(Remark("imbalance", words, "labels of small classes are shown more often"))
+        problem = f"the largest class has {times:.1f} times as many labels as the smallest"
+        add(FindingKind.IMBALANCE, problem, "pictures of small classes are shown more often")
     if not unlabeled:
-        words = "no unlabeled pictures"
-        remarks.append(Remark("unlabeled", words, "only the labeled ones are learned from"))
-    return remarks
+        add(
+            FindingKind.NO_UNLABELED, "no unlabeled pictures", "training uses only the labeled ones"
+        )
+    return findings
 
 
-def some(names: Sequence[str]) -> str:
-    rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + rest
+def _warning(share: float) -> str:
+    return f"WARNING, {share:.0%} of them: " if share > WARN_UNREADABLE else ""
+
+
+def _first_three(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more

@@ -1,4 +1,8 @@
-"""One reading of every picture: what is needed to find copies and strangers, and no more."""
+"""Fingerprints of pictures: what is needed to find duplicates and outliers.
+
+`check` makes one pass with `fingerprint_files` or `fingerprint_source`; training makes one pass
+with `compute_digests`, at the size that it trains on.
+"""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -11,135 +15,141 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from fullmatch.data.dataset import SemiDataset, Source
-from fullmatch.data.quality.duplicates import miniature, perceptual_hash
-from fullmatch.data.quality.outliers import look, strangers
+from fullmatch.data.quality.duplicates import gray_thumbnail, perceptual_hash
+from fullmatch.data.quality.outliers import extract_features, find_outliers
 from fullmatch.data.stores import pictures
 from fullmatch.data.stores.image_store import ImageStore, cached_per_store, evenly_spaced
 
-SIDE = 32  # of the copy that features are taken from
-SAMPLED = 2000  # pictures of a kind that the share of strangers is judged by
-Told = Callable[[int], object]  # called after each picture with how many there are, for a bar
+SIDE = 32  # of the small picture that features are computed from
+OUTLIER_SAMPLE = 2000  # labeled and unlabeled pictures that `outlier_share` looks at
+ProgressCallback = Callable[[int], object]  # called after each picture with the total number
 
 
-def quietly(total: int) -> None:
-    """For callers that draw nothing."""
+def ignore_progress(total: int) -> None:
+    """For callers that show no progress."""
 
 
-class Look(NamedTuple):
-    digest: bytes  # of the decoded pixels: two files of one picture have the same
+class Fingerprint(NamedTuple):
+    digest: bytes  # of the decoded pixels: equal for two files of the same picture
     hash: NDArray[np.uint8]
-    miniature: NDArray[np.uint8]
+    thumbnail: NDArray[np.uint8]
     features: NDArray[np.float32]
     size: tuple[int, int]  # width, height
-    grey: bool
+    is_gray: bool
 
 
 @dataclass(frozen=True)
-class Looks:
-    """Of many pictures, a row each; those that cannot be read are not among them."""
+class Fingerprints:
+    """Fingerprints of the readable pictures, one row per picture."""
 
-    readable: list[bool]  # for every picture that was asked for
+    readable: list[bool]  # one entry per requested picture
     digests: list[bytes]
     hashes: NDArray[np.uint8]
-    miniatures: NDArray[np.uint8]
+    thumbnails: NDArray[np.uint8]
     features: NDArray[np.float32]
     sizes: list[tuple[int, int]]
-    grey: bool  # all of them
+    all_gray: bool
 
 
-def read_files(paths: Sequence[str], told: Told) -> Looks:
-    """Looks at picture files; `told` hears after each how many there are."""
-    found = []
-    for one in pictures.map_in_threads(lambda path: pictures.try_read(_of_file, path), paths):
-        found.append(one)
-        told(len(paths))
-    return _gathered(found)
+def fingerprint_files(paths: Sequence[str], report_progress: ProgressCallback) -> Fingerprints:
+    """Decode every picture file once and compute its fingerprint."""
+    results = []
+    for result in pictures.map_in_threads(
+        lambda path: pictures.try_read(_fingerprint_file, path), paths
+    ):
+        results.append(result)
+        report_progress(len(paths))
+    return _stack(results)
 
 
-def read_source(source: Source, told: Told) -> Looks:
-    """Looks at pictures that are pixels already: the training ones, then those of the test."""
+def fingerprint_source(source: Source, report_progress: ProgressCallback) -> Fingerprints:
+    """Compute the fingerprints of decoded images: the training images, then the test images."""
     stores = [source.images, *([source.test] if source.test is not None else [])]
-    found, total = [], sum(map(len, stores))
+    results, total = [], sum(map(len, stores))
     for store in stores:
-        for pixels in (store.read(torch.tensor([at])) for at in range(len(store))):
-            found.append(_of_image(_image(pixels[0].cpu().numpy())))
-            told(total)
-    return _gathered(found)
+        for position in range(len(store)):
+            pixels = store.read(torch.tensor([position]))[0].cpu().numpy()
+            results.append(_fingerprint_image(_to_pil(pixels)))
+            report_progress(total)
+    return _stack(results)
 
 
 @cached_per_store
-def digests_of(store: ImageStore) -> list[bytes]:
-    """A digest of each stored picture, at the size it is learned at."""
-    found: list[bytes] = []
+def compute_digests(store: ImageStore) -> list[bytes]:
+    """Read every image of a store once and hash its pixels, at the size that training uses."""
+    digests: list[bytes] = []
     for start in range(0, len(store), 500):
         index = torch.arange(start, min(start + 500, len(store)))
-        part = store.read(index).cpu().numpy()
-        found += [hashlib.blake2b(pixels.tobytes(), digest_size=16).digest() for pixels in part]
-    return found
+        batch = store.read(index).cpu().numpy()
+        digests += [hashlib.blake2b(pixels.tobytes(), digest_size=16).digest() for pixels in batch]
+    return digests
 
 
-def foreign_share(dataset: SemiDataset) -> float:
-    """Share of the unlabeled pictures that `check` would call unlike the labeled ones."""
+def outlier_share(dataset: SemiDataset) -> float:
+    """The share of the unlabeled images that `check` would report as outliers."""
     labeled = torch.unique(dataset.labeled)
-    others = dataset.unlabeled[~torch.isin(dataset.unlabeled, labeled)]
-    if not len(others):
+    unlabeled = dataset.unlabeled[~torch.isin(dataset.unlabeled, labeled)]
+    if not len(unlabeled):
         return 0.0
-    known, asked = (_features_of_some(dataset.images, part) for part in (labeled, others))
-    return float(strangers(known, asked).mean())
-
-
-def _features_of_some(store: ImageStore, positions: torch.Tensor) -> NDArray[np.float32]:
-    """Of at most `SAMPLED` pictures, spread evenly."""
-    some = positions[evenly_spaced(len(positions), SAMPLED)]
-    parts = (store.read(part).cpu().numpy() for part in torch.split(some, 100))
-    small = (
-        pictures.resize_and_crop(_image(one), (SIDE, SIDE), 3) for part in parts for one in part
+    outliers = find_outliers(
+        _sample_features(dataset.images, labeled), _sample_features(dataset.images, unlabeled)
     )
-    return np.stack([look(pixels) for pixels in small])
+    return float(outliers.mean())
 
 
-def _of_file(path: str) -> Look:
+def _sample_features(store: ImageStore, positions: torch.Tensor) -> NDArray[np.float32]:
+    """Features of at most `OUTLIER_SAMPLE` images, evenly spaced."""
+    sample = positions[evenly_spaced(len(positions), OUTLIER_SAMPLE)]
+    features = []
+    for index in torch.split(sample, 100):
+        for pixels in store.read(index).cpu().numpy():
+            small = pictures.resize_and_crop(_to_pil(pixels), (SIDE, SIDE), 3)
+            features.append(extract_features(small))
+    return np.stack(features)
+
+
+def _fingerprint_file(path: str) -> Fingerprint:
     with Image.open(path) as image:
         image.load()
-        return _of_image(image)
+        return _fingerprint_image(image)
 
 
-def _of_image(image: Image.Image) -> Look:
-    # In place, as training does it: a copy takes a damaged orientation amiss.
+def _fingerprint_image(image: Image.Image) -> Fingerprint:
+    # In place, as in training: copying the image fails on damaged EXIF.
     ImageOps.exif_transpose(image, in_place=True)
-    grey = image.mode in ("1", "L", "LA", "F") or image.mode.startswith("I")
-    # As training sees it, but for its size: formats and modes may differ.
+    is_gray = pictures.is_gray(image)
+    # Converted as in training, except for the size: file formats and modes may differ.
     image = pictures.convert_image(image, 3)
     digest = hashlib.blake2b(repr(image.size).encode(), digest_size=16)
     digest.update(image.tobytes())
-    small = pictures.resize_and_crop(image, (SIDE, SIDE), 3)
-    picture = _image(small)
-    return Look(
-        digest.digest(),
-        perceptual_hash(picture),
-        miniature(picture),
-        look(small),
-        image.size,
-        grey,
+    pixels = pictures.resize_and_crop(image, (SIDE, SIDE), 3)
+    small = _to_pil(pixels)
+    return Fingerprint(
+        digest=digest.digest(),
+        hash=perceptual_hash(small),
+        thumbnail=gray_thumbnail(small),
+        features=extract_features(pixels),
+        size=image.size,
+        is_gray=is_gray,
     )
 
 
-def _image(pixels: NDArray[np.uint8]) -> Image.Image:
+def _to_pil(pixels: NDArray[np.uint8]) -> Image.Image:
     return Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0))
 
 
-def _gathered(found: Sequence[Look | None]) -> Looks:
-    seen = [one for one in found if one is not None]
+def _stack(results: Sequence[Fingerprint | None]) -> Fingerprints:
+    fingerprints = [result for result in results if result is not None]
 
-    def stacked(parts: list[NDArray[Any]], width: int, kind: type) -> NDArray[Any]:
-        return np.stack(parts) if parts else np.empty((0, width), dtype=kind)
+    def stack(rows: list[NDArray[Any]], width: int, dtype: type) -> NDArray[Any]:
+        return np.stack(rows) if rows else np.empty((0, width), dtype=dtype)
 
-    return Looks(
-        [one is not None for one in found],
-        [one.digest for one in seen],
-        stacked([one.hash for one in seen], 16, np.uint8),
-        stacked([one.miniature for one in seen], 256, np.uint8),
-        stacked([one.features for one in seen], 8, np.float32),
-        [one.size for one in seen],
-        all(one.grey for one in seen),
+    return Fingerprints(
+        readable=[result is not None for result in results],
+        digests=[one.digest for one in fingerprints],
+        hashes=stack([one.hash for one in fingerprints], 16, np.uint8),
+        thumbnails=stack([one.thumbnail for one in fingerprints], 256, np.uint8),
+        features=stack([one.features for one in fingerprints], 8, np.float32),
+        sizes=[one.size for one in fingerprints],
+        all_gray=all(one.is_gray for one in fingerprints),
     )

@@ -1,1 +1,1 @@
-"""Every way pictures come in: benchmarks, folders, tables and arrays."""
+"""Readers for every kind of input: benchmarks, folders, CSV files and arrays."""

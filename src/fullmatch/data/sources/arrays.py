@@ -1,6 +1,5 @@
-"""NumPy arrays, in memory or in an .npz file, as a source of pictures."""
+"""Load a source from NumPy arrays, in memory or in an .npz file."""
 
-import re
 import zlib
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from fullmatch.data.dataset import Source, class_order, measured_appearance
+from fullmatch.data.dataset import Source, measure_appearance, sort_classes
 from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError
 
@@ -20,7 +19,16 @@ Array = NDArray[Any]
 
 _TRAIN = ("train_x", "train_y")
 _TEST = ("test_x", "test_y")
-CHUNK = 4096  # images converted at a time, so that floats are never held twice
+_NPZ_KEYS = {"x": "train_x", "y": "train_y", "x_test": "test_x", "y_test": "test_y"}
+CHUNK = 4096  # images converted at a time, which bounds the memory for floats
+
+
+class InvalidArrayError(ValueError):
+    """An argument of `from_arrays` that cannot be used."""
+
+    def __init__(self, argument: str, problem: str) -> None:
+        super().__init__(f"{argument}: {problem}")
+        self.argument, self.problem = argument, problem
 
 
 def from_arrays(
@@ -34,160 +42,189 @@ def from_arrays(
     flip: bool = True,
     name: str = "arrays",
 ) -> Source:
-    """A source from images `x` and labels `y`; -1, NaN, None and '' mean unlabeled.
+    """Build a source from images `x` and labels `y`; -1, NaN, None and '' mean unlabeled.
 
-    Images are (N, H, W), (N, H, W, C) or (N, C, H, W), of bytes, integers in 0..255, or floats
-    in 0..1 or 0..255 (floats that never pass 1 count as the former). Labels are numbers or
-    words; `classes` names the classes of labels 0, 1, 2, ...
+    Images are (N, H, W), (N, H, W, C) or (N, C, H, W), as bytes, integers in 0..255, or floats
+    in 0..1 or 0..255 (floats that never exceed 1 count as the former). Labels are numbers or
+    strings; `classes` names the classes of labels 0, 1, 2, ...
     """
     if (x_test is None) != (y_test is None):
-        raise ValueError("x_test, y_test: expected both or neither, got one of them")
+        raise InvalidArrayError("x_test, y_test", "expected both or neither, got one of them")
     array = np.asarray(x)
-    scale = _scale(array, "x")
-    images = TensorStore(_pixels(array, scale, layout, "x"))
-    words = _words(np.asarray(y), len(images), classes, "y")
-    found = class_order(words[words != ""].tolist())
-    if len(found) < 2:
-        raise ValueError(f"y: expected labels of at least 2 classes, got {len(found)}")
-    order = found if classes is None else classes
-    if bare := [label for label in order if label not in found]:
-        raise ValueError(f"y: expected a label for every class, got none for {bare[0]!r}")
+    scale = _pixel_scale(array, "x")
+    images = TensorStore(_to_bytes(array, scale, layout, "x"))
+    names = _label_names(np.asarray(y), len(images), classes, "y")
+    order = _class_order(names, classes)
 
     test, test_labels = None, None
     if x_test is not None and y_test is not None:
-        floats = array.dtype.kind == "f"
-        array = np.asarray(x_test)
-        own_scale = _scale(array, "x_test")
-        if not (floats and array.dtype.kind == "f"):
-            scale = own_scale
-        elif own_scale < scale:
-            raise ValueError(
-                "x_test: expected floats in 0..1 like the training images, got larger ones"
-            )
-        test = TensorStore(_pixels(array, scale, layout, "x_test"))
-        if test.shape != images.shape:
-            raise ValueError(
-                f"x_test: expected images of shape {images.shape} like the training images, "
-                f"got {test.shape}"
-            )
-        test_words = _words(np.asarray(y_test), len(test), classes, "y_test")
-        if strays := sorted(set(test_words.tolist()) - set(order)):
-            raise ValueError(f"y_test: expected only classes that y has, got {strays[0]!r}")
-        test_labels = _codes(test_words, order)
+        test = _test_images(np.asarray(x_test), array, scale, layout, images.shape)
+        test_labels = _test_labels(np.asarray(y_test), len(test), classes, order)
     return Source(
         name=name,
         images=images,
-        labels=_codes(words, order),
+        labels=_encode(names, order),
         test=test,
         test_labels=test_labels,
         classes=order,
-        appearance=measured_appearance(images, flip=flip),
+        appearance=measure_appearance(images, flip=flip),
     )
 
 
 def from_npz(path: Path, *, classes: tuple[str, ...] | None = None) -> Source:
-    """A source from train_x, train_y and, where present, test_x, test_y and classes."""
+    """Load a source from train_x, train_y and, if present, test_x, test_y and classes."""
     if not is_zipfile(path):
-        raise UserError(f"{path} is no .npz file; write it with np.savez")
+        raise UserError(f"{path} is not an .npz file; write it with np.savez")
     try:
-        with np.load(path, allow_pickle=False) as file:
-            held = set(file.files)
-            pairs = [_TRAIN] if held.isdisjoint(_TEST) else [_TRAIN, _TEST]
-            if missing := [key for pair in pairs for key in pair if key not in held]:
-                raise UserError(
-                    f"{path} lacks {' and '.join(missing)} (it has "
-                    f"{', '.join(file.files) or 'nothing'}); save it with "
-                    "np.savez(path, train_x=..., train_y=..., test_x=..., test_y=...)"
-                )
-            arrays = [file[key] for pair in pairs for key in pair]
-            if classes is None and "classes" in held:
-                classes = tuple(str(label) for label in file["classes"])
-        return from_arrays(*arrays, classes=classes, name=path.stem)
+        arrays, file_classes = _read_npz(path)
     except (OSError, BadZipFile, zlib.error) as error:
         raise UserError(f"{path} is damaged ({error}); save it again") from None
-    except ValueError as error:
-        text = str(error)
-        if "allow_pickle" in text:
-            text = "it holds Python objects; save plain numbers or text instead"
-        text = re.sub("^([xy])(_test)?:", lambda m: f"{'test' if m[2] else 'train'}_{m[1]}:", text)
-        raise UserError(f"{path}: {text}") from None
+    try:
+        classes = file_classes if classes is None else classes
+        return from_arrays(*arrays, classes=classes, name=path.stem)
+    except InvalidArrayError as error:
+        raise UserError(f"{path}: {_NPZ_KEYS[error.argument]}: {error.problem}") from None
 
 
-def _scale(x: Array, argument: str) -> int:
-    """What turns the array's values into 0..255; complains where nothing sensible does."""
+def _read_npz(path: Path) -> tuple[list[Array], tuple[str, ...] | None]:
+    """Train and test arrays in the order of `from_arrays`, and the class names if present."""
+    with np.load(path, allow_pickle=False) as file:
+        names = set(file.files)
+        pairs = [_TRAIN] if names.isdisjoint(_TEST) else [_TRAIN, _TEST]
+        if missing := [key for pair in pairs for key in pair if key not in names]:
+            raise UserError(
+                f"{path} lacks {' and '.join(missing)} (it has "
+                f"{', '.join(file.files) or 'nothing'}); save it with "
+                "np.savez(path, train_x=..., train_y=..., test_x=..., test_y=...)"
+            )
+        try:
+            arrays = [file[key] for pair in pairs for key in pair]
+            classes = file["classes"] if "classes" in names else None
+        except ValueError as error:  # an array of Python objects would have to be unpickled
+            raise UserError(
+                f"{path} cannot be read ({error}); save numbers or text, not Python objects"
+            ) from None
+        return arrays, None if classes is None else tuple(str(label) for label in classes)
+
+
+def _pixel_scale(x: Array, argument: str) -> int:
+    """The factor that brings the values to 0..255; raise an error for unsuitable arrays."""
     if x.ndim not in (3, 4) or 0 in x.shape:
-        raise ValueError(
-            f"{argument}: expected images of shape (N, H, W), (N, H, W, C) or (N, C, H, W), "
-            f"got {x.shape}"
+        raise InvalidArrayError(
+            argument,
+            f"expected images of shape (N, H, W), (N, H, W, C) or (N, C, H, W), got {x.shape}",
         )
     if x.dtype == np.uint8:
         return 1
     if x.dtype == np.bool_:
         return 255
     if x.dtype.kind not in "iuf":
-        raise ValueError(f"{argument}: expected numbers, got an array of {x.dtype}")
+        raise InvalidArrayError(argument, f"expected numbers, got an array of {x.dtype}")
     low, high = x.min(), x.max()
-    if not (low >= 0 and high <= 255):  # so written that NaN fails too
-        raise ValueError(
-            f"{argument}: expected pixels in 0..1 or 0..255, got values from {low} to {high}"
+    if not (low >= 0 and high <= 255):  # written so that NaN fails too
+        raise InvalidArrayError(
+            argument, f"expected pixels in 0..1 or 0..255, got values from {low} to {high}"
         )
     return 255 if x.dtype.kind == "f" and high <= 1 else 1
 
 
-def _pixels(x: Array, scale: int, layout: Layout, argument: str) -> Tensor:
+def _test_images(
+    x_test: Array, x: Array, scale: int, layout: Layout, shape: tuple[int, int, int]
+) -> TensorStore:
+    """The test images, which must have the shape and the pixel range of the training images."""
+    test_scale = _pixel_scale(x_test, "x_test")
+    if x.dtype.kind == "f" and x_test.dtype.kind == "f":
+        if test_scale < scale:
+            raise InvalidArrayError(
+                "x_test", "expected floats in 0..1 like the training images, got larger ones"
+            )
+        test_scale = scale
+    test = TensorStore(_to_bytes(x_test, test_scale, layout, "x_test"))
+    if test.shape != shape:
+        raise InvalidArrayError(
+            "x_test",
+            f"expected images of shape {shape} like the training images, got {test.shape}",
+        )
+    return test
+
+
+def _to_bytes(x: Array, scale: int, layout: Layout, argument: str) -> Tensor:
+    """Images (N, C, H, W) as unsigned bytes."""
     if x.ndim == 3:
         x = x[:, :, :, None]
     elif layout == "NCHW" or (layout == "auto" and x.shape[3] not in (1, 3)):
         x = x.transpose(0, 2, 3, 1)
     count, height, width, channels = x.shape
     if channels not in (1, 3):
-        raise ValueError(f"{argument}: expected 1 or 3 channels, got shape {x.shape}")
+        raise InvalidArrayError(argument, f"expected 1 or 3 channels, got shape {x.shape}")
     out = np.empty((count, channels, height, width), np.uint8)
     for start in range(0, count, CHUNK):
-        part = x[start : start + CHUNK].transpose(0, 3, 1, 2)
+        chunk = x[start : start + CHUNK].transpose(0, 3, 1, 2)
         if x.dtype.kind == "f":
-            part = np.rint(part * scale)
+            chunk = np.rint(chunk * scale)
         elif x.dtype == np.bool_:
-            part = part * np.uint8(255)
-        out[start : start + CHUNK] = part
+            chunk = chunk * np.uint8(255)
+        out[start : start + CHUNK] = chunk
     return torch.from_numpy(out)
 
 
-def _words(
+def _label_names(
     y: Array, count: int, classes: tuple[str, ...] | None, argument: str
 ) -> NDArray[np.str_]:
-    """Each image's class by name, '' where it is unlabeled."""
+    """The class name of each image, '' if it is unlabeled."""
     if y.shape != (count,):
-        raise ValueError(f"{argument}: expected {count} labels, one per image, got {y.shape}")
+        raise InvalidArrayError(argument, f"expected {count} labels, one per image, got {y.shape}")
     if y.dtype.kind not in "biuf":
-        values = [_word(value) for value in y.tolist()]
-        if classes and (strays := sorted(set(values) - {"", *classes})):
-            raise ValueError(f"{argument}: expected one of {classes}, got {strays[0]!r}")
-        return np.array(values)
+        names = [_label_name(value) for value in y.tolist()]
+        if classes and (unknown := sorted(set(names) - {"", *classes})):
+            raise InvalidArrayError(argument, f"expected one of {classes}, got {unknown[0]!r}")
+        return np.array(names)
     numbers = np.where(np.isnan(y), -1, y) if y.dtype.kind == "f" else y.astype(np.int64)
-    odd = (numbers < -1) | np.isinf(numbers) | (numbers != np.floor(numbers))
+    invalid = (numbers < -1) | np.isinf(numbers) | (numbers != np.floor(numbers))
     if classes:
-        odd |= numbers >= len(classes)
-    if odd.any():
-        limit = f"0..{len(classes) - 1}" if classes else "0, 1, 2, ..."
-        raise ValueError(
-            f"{argument}: expected classes {limit} or -1 for unlabeled, got {numbers[odd][0]}"
+        invalid |= numbers >= len(classes)
+    if invalid.any():
+        valid = f"0..{len(classes) - 1}" if classes else "0, 1, 2, ..."
+        raise InvalidArrayError(
+            argument, f"expected classes {valid} or -1 for unlabeled, got {numbers[invalid][0]}"
         )
-    known, inverse = np.unique(numbers.astype(np.int64), return_inverse=True)
-    names = ["" if k < 0 else classes[k] if classes else str(k) for k in known]
-    return np.array(names)[inverse]
+    codes, inverse = np.unique(numbers.astype(np.int64), return_inverse=True)
+    unique_names = ["" if k < 0 else classes[k] if classes else str(k) for k in codes]
+    return np.array(unique_names)[inverse]
 
 
-def _word(value: object) -> str:
-    if value is None or value == -1 or value != value:  # NaN alone differs from itself
+def _label_name(value: object) -> str:
+    if value is None or value == -1 or value != value:  # only NaN differs from itself
         return ""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    word = str(value).strip()
-    return "" if word == "-1" else word
+    name = str(value).strip()
+    return "" if name == "-1" else name
 
 
-def _codes(words: NDArray[np.str_], order: tuple[str, ...]) -> Tensor:
-    known, inverse = np.unique(words, return_inverse=True)
-    codes = np.array([order.index(word) if word else -1 for word in known.tolist()])
+def _class_order(names: NDArray[np.str_], classes: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The given classes, or those of the labels; every class needs a label."""
+    used = sort_classes(names[names != ""].tolist())
+    if len(used) < 2:
+        raise InvalidArrayError("y", f"expected labels of at least 2 classes, got {len(used)}")
+    order = used if classes is None else classes
+    if unused := [label for label in order if label not in used]:
+        raise InvalidArrayError(
+            "y", f"expected a label for every class, got none for {unused[0]!r}"
+        )
+    return order
+
+
+def _test_labels(
+    y_test: Array, count: int, classes: tuple[str, ...] | None, order: tuple[str, ...]
+) -> Tensor:
+    names = _label_names(y_test, count, classes, "y_test")
+    if unknown := sorted(set(names.tolist()) - set(order)):
+        raise InvalidArrayError("y_test", f"expected only classes that y has, got {unknown[0]!r}")
+    return _encode(names, order)
+
+
+def _encode(names: NDArray[np.str_], order: tuple[str, ...]) -> Tensor:
+    unique_names, inverse = np.unique(names, return_inverse=True)
+    codes = np.array([order.index(name) if name else -1 for name in unique_names.tolist()])
     return torch.from_numpy(codes[inverse].astype(np.int64))

@@ -1,4 +1,4 @@
-"""The benchmarks by name: what they hold, which files they come in, and where those may lie."""
+"""The benchmarks by name: what they contain, which files they come in, and where to look."""
 
 import os
 from dataclasses import dataclass
@@ -9,60 +9,55 @@ from fullmatch.data.sources.class_names import CIFAR10, CIFAR100, DIGITS, FASHIO
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """Facts of a published data set; this module imports no torch, so that lists are quick."""
+    """Facts about a published data set; this module imports no torch, so that lists are fast."""
 
     name: str
     train: int  # images, with or without labels
     test: int
     num_classes: int
-    classes: tuple[str, ...] = ()  # empty: named by the folders they come in
+    classes: tuple[str, ...] = ()  # empty: named after the class folders
     shape: tuple[int, int, int]  # (channels, height, width)
     mean: tuple[float, ...]  # of pixels in [0, 1]
     std: tuple[float, ...]
     flip: bool = True
     padding: int = 4
     crop: int | None = None
-    folder: str = ""  # where its files lie below the data folder
-    files: tuple[tuple[str, str], ...] = ()  # names, and MD5 sums as their owners publish them
+    folder: str = ""  # of its files, below the data folder
+    files: tuple[tuple[str, str], ...] = ()  # names and MD5 hashes as published by the owners
     archive: tuple[str, str] | None = None  # the same files as one .tar.gz
-    elsewhere: tuple[str, ...] = ()  # other folders that may hold the files
-    url: str = ""  # where its owners keep the archive or the files
-    embedded: bool = False  # comes with an installed package
+    extra_folders: tuple[str, ...] = ()  # other folders that may hold the files
+    url: str = ""  # where the owners publish the archive or the files
+    bundled: bool = False  # comes with an installed package
 
-    @property
-    def comes_in(self) -> str:
-        """The files to have, in few words."""
-        if self.embedded:
-            return "comes with scikit-learn"
-        return self.archive[0] if self.archive else ", ".join(name for name, _ in self.files)
-
-    def folders(self, root: Path) -> list[Path]:
-        """Where the files may lie, most likely place first."""
+    def search_folders(self, root: Path) -> list[Path]:
+        """Where the files may be, most likely place first."""
         below = [root / self.folder, root / self.name / self.folder, root / self.name, root]
-        return [*dict.fromkeys(below), *map(Path, self.elsewhere)]
+        return [*dict.fromkeys(below), *map(Path, self.extra_folders)]
 
-    def missing(self, folder: Path) -> list[str]:
-        """Files that the folder lacks; those without a sum are folders themselves."""
-        here = {name: folder / name for name, _ in self.files}
-        sums = dict(self.files)
-        return [n for n, p in here.items() if not (p.is_file() if sums[n] else p.is_dir())]
+    def missing_files(self, folder: Path) -> list[str]:
+        """Files that the folder lacks; entries without a hash are folders themselves."""
+        return [
+            name
+            for name, md5 in self.files
+            if not ((folder / name).is_file() if md5 else (folder / name).is_dir())
+        ]
 
-    def found(self, root: Path) -> Path | None:
+    def locate(self, root: Path) -> Path | None:
         """The folder, archive or .npz file to read from, if there is one."""
-        for folder in self.folders(root):
-            if self.files and not self.missing(folder):
+        for folder in self.search_folders(root):
+            if self.files and not self.missing_files(folder):
                 return folder
-        packed = [root / self.archive[0]] if self.archive else []
-        candidates = [*packed, root / f"{self.name}.npz"]
+        archives = [root / self.archive[0]] if self.archive else []
+        candidates = [*archives, root / f"{self.name}.npz"]
         return next((path for path in candidates if path.is_file()), None)
 
-    def present(self, root: Path | None = None) -> bool:
-        """Whether a run could start without fetching anything."""
-        return self.embedded or self.found(data_root(root)) is not None
+    def is_present(self, root: Path | None = None) -> bool:
+        """Whether a run could start without a download."""
+        return self.bundled or self.locate(data_root(root)) is not None
 
 
 def data_root(root: Path | None = None) -> Path:
-    """The data folder: what was asked for, else FULLMATCH_DATA, else ./data."""
+    """The data folder: `root` if given, else FULLMATCH_DATA, else ./data."""
     return root or Path(os.environ.get("FULLMATCH_DATA") or "data").expanduser()
 
 
@@ -121,7 +116,7 @@ _DIGITS = Benchmark(
     std=(0.37612,),
     flip=False,
     padding=1,
-    embedded=True,
+    bundled=True,
 )
 
 _FASHION = Benchmark(
@@ -134,14 +129,14 @@ _FASHION = Benchmark(
     mean=(0.28604,),
     std=(0.35302,),
     folder="FashionMNIST/raw",
-    files=(  # sums of the unpacked content: distributions pack it anew
+    files=(  # hashes of the unpacked content, because distributions repack it
         ("train-images-idx3-ubyte.gz", "f4a8712d7a061bf5bd6d2ca38dc4d50a"),
         ("train-labels-idx1-ubyte.gz", "9018921c3c673c538a1fc5bad174d6f9"),
         ("t10k-images-idx3-ubyte.gz", "8181f5470baa50b63fa0f6fddb340f0a"),
         ("t10k-labels-idx1-ubyte.gz", "15d484375f8d13e6eb1aabb0c3f46965"),
     ),
     url="http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-    elsewhere=("/usr/share/datasets/fashion-mnist",),  # Debian's dataset-fashion-mnist
+    extra_folders=("/usr/share/datasets/fashion-mnist",),  # Debian's dataset-fashion-mnist
 )
 
 _IMAGENET = Benchmark(
@@ -154,7 +149,7 @@ _IMAGENET = Benchmark(
     std=(0.229, 0.224, 0.225),
     crop=224,
     folder="imagenet",
-    files=(("train", ""), ("val", "")),  # folders of a folder per class: nothing to sum
+    files=(("train", ""), ("val", "")),  # folders with one folder per class: no hash
 )
 
 _STL10 = Benchmark(

@@ -1,4 +1,4 @@
-"""The classes of the benchmarks, in the order of their labels."""
+"""The class names of the benchmarks, in the order of their labels."""
 
 DIGITS = tuple("0123456789")
 

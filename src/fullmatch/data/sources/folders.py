@@ -1,13 +1,14 @@
-"""The user's own pictures: a folder per class, with unlabeled ones beside them."""
+"""The user's pictures in folders: one folder per class, and one of unlabeled pictures."""
 
 import os
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from fullmatch.data.dataset import Source, class_order
-from fullmatch.data.sources.listing import Survey
+from fullmatch.data.dataset import Source, sort_classes
+from fullmatch.data.sources.picture_files import PictureSurvey
 from fullmatch.data.stores.pictures import EXTENSIONS
 from fullmatch.errors import UserError, many
 
@@ -16,130 +17,172 @@ UNLABELED = frozenset(("unlabeled", "unlabelled", "_unlabeled", "_unlabelled"))
 IGNORED = frozenset(("thumbs.db", "desktop.ini", "__macosx"))
 
 
-def from_folder(folder: Path, *, size: int | None = None) -> Source:
-    """A source from `labeled/<class>/*`, `unlabeled/**` and, where present, `test/<class>/*`.
+class _Layout(NamedTuple):
+    """Which folder plays which part."""
 
-    Class folders may also lie directly in the folder, with one called `unlabeled` beside them.
+    class_root: Path  # holds the class folders: `labeled`, or the folder itself
+    classes: dict[str, Path]
+    unlabeled: list[Path]
+    test: Path | None
+    unknown: list[Path]  # folders beside `labeled` that play no part
+
+
+def from_folder(folder: Path, *, size: int | None = None, max_bytes: int | None = None) -> Source:
+    """Load a source from `labeled/<class>/*`, `unlabeled/**` and, optionally, `test/<class>/*`.
+
+    Class folders may also lie directly in the folder, next to one called `unlabeled`. Pictures are
+    kept in memory up to `max_bytes`.
     """
-    found = survey_folder(folder)
-    if found.empty:
+    survey = survey_folder(folder)
+    if survey.empty_classes:
         raise UserError(
-            f"no picture in {', '.join(found.empty.values())}; give every class "
+            f"no picture in {', '.join(survey.empty_classes.values())}; give every class "
             "at least one labeled picture, or remove the folder"
         )
-    if found.left_out:
-        found.notes.append(f"{no_pictures(found.left_out)}: left out")
-    return found.source(folder.resolve().name or "pictures", size)
+    if survey.skipped:
+        survey.notes.append(f"{describe_skipped(survey.skipped)}: left out")
+    return survey.to_source(folder.resolve().name or "pictures", size, max_bytes=max_bytes)
 
 
-def survey_folder(folder: Path) -> Survey:
-    """The pictures of a folder by what their places say of them, and what lies elsewhere."""
+def survey_folder(folder: Path) -> PictureSurvey:
+    """List the pictures of a folder by part and class, and what lies outside of these."""
+    layout = _find_layout(folder)
+    skipped: dict[str, str] = {}
+    survey = PictureSurvey(
+        labeled=_list_classes(layout.classes, skipped),
+        unlabeled=[path for heap in layout.unlabeled for path in find_pictures(heap, skipped)],
+        test=_list_classes(_subfolders(layout.test), skipped) if layout.test else [],
+        skipped=skipped,
+    )
+    if not survey.labeled and not survey.unlabeled:
+        raise no_pictures_error(folder)
+    filled = {label for _, label in survey.labeled}
+    survey.empty_classes = {
+        name: str(layout.classes[name])
+        for name in sort_classes(layout.classes)
+        if name not in filled
+    }
+    _note_outside(survey, folder, layout)
+    return survey
+
+
+def find_pictures_outside(survey: PictureSurvey) -> list[str]:
+    """Pictures in places that training ignores, except those that a link makes part of the data."""
+    outside = [path for place in survey.unknown_folders for path in find_pictures(Path(place))]
+    outside += survey.loose_pictures
+    used = {os.path.realpath(path) for path, _, _ in survey.items()} if outside else set()
+    return sorted(path for path in outside if os.path.realpath(path) not in used)
+
+
+def find_pictures(folder: Path, skipped: dict[str, str] | None = None) -> list[str]:
+    """Every picture below the folder, sorted; `skipped` collects other files with their kind."""
+    paths: list[str] = []
+    # Links may lead back up: enter each real folder once, and none that contains this one.
+    visited = {str(parent) for parent in folder.resolve().parents}
+    pending = [str(folder)]
+    while pending:
+        place = pending.pop()
+        real_path = os.path.realpath(place)
+        if real_path in visited:
+            continue
+        visited.add(real_path)
+        subfolders = []
+        for entry in _scan(place):
+            if _is_true(entry.is_dir):
+                subfolders += [] if _is_hidden(entry.name) else [entry.path]
+            elif kind := _kind_if_not_picture(entry):
+                if skipped is not None and not _is_hidden(entry.name):
+                    skipped[entry.path] = kind
+            else:
+                paths.append(entry.path)
+        pending += reversed(subfolders)
+    return paths
+
+
+def describe_skipped(skipped: Mapping[str, str]) -> str:
+    """How many files are not pictures, and of which kinds they are."""
+    kinds = Counter(skipped.values()).most_common(5)
+    listed = ", ".join(f"{kind} {count}" for kind, count in kinds)
+    return f"{many(skipped, 'non-picture file')} ({listed})"
+
+
+def no_pictures_error(folder: Path) -> UserError:
+    """The error for a folder that holds neither labeled nor unlabeled pictures."""
+    expected = "labeled/<class>/*.jpg and unlabeled/*.jpg"
+    if loose := sum(_is_picture(path.name) for path in folder.iterdir()):
+        return UserError(
+            f"{many(loose, 'picture')} directly in {folder}, and no class folders; "
+            f"expected {expected}"
+        )
+    others = ", ".join(sorted(EXTENSIONS - {".jpg"}))
+    return UserError(f"no pictures in {folder}; expected {expected} (or {others})")
+
+
+def _find_layout(folder: Path) -> _Layout:
     parts = _subfolders(folder)
-    home = next((parts[name] for name in parts if name.casefold() in LABELED), folder)
+    class_root = next((parts[name] for name in parts if name.casefold() in LABELED), folder)
     tests = [parts[name] for name in parts if name.casefold() == "test"]
-    # Without a folder of labeled pictures, `test` may be a class: the test part has folders.
-    test = next((path for path in tests if home != folder or _subfolders(path)), None)
-    members = _subfolders(home)
+    # Without a folder `labeled`, `test` may be a class: the test part has subfolders.
+    test = next((path for path in tests if class_root != folder or _subfolders(path)), None)
+    members = _subfolders(class_root)
     classes = {
         name: path
         for name, path in members.items()
         if name.casefold() not in UNLABELED and path != test
     }
-    beside = [*parts.items(), *members.items()]
-    heaps = dict.fromkeys(path for name, path in beside if name.casefold() in UNLABELED)
+    everywhere = [*parts.items(), *members.items()]
+    unlabeled = [*dict.fromkeys(path for name, path in everywhere if name.casefold() in UNLABELED)]
+    used = {class_root, test, *unlabeled}
+    unknown = [path for path in parts.values() if path not in used]
+    return _Layout(class_root, classes, unlabeled, test, unknown if class_root != folder else [])
 
-    left_out: dict[str, str] = {}
-    found = Survey(
-        labeled=_by_class(classes, left_out),
-        unlabeled=[path for heap in heaps for path in picture_files(heap, left_out)],
-        test=_by_class(_subfolders(test), left_out) if test else [],
-        left_out=left_out,
-    )
-    if not found.labeled and not found.unlabeled:
-        raise nothing_in(folder)
-    held = {label for _, label in found.labeled}
-    found.empty = {name: str(classes[name]) for name in class_order(classes) if name not in held}
-    known = {home, test, *heaps}
-    if home != folder and (strange := [path for path in parts.values() if path not in known]):
-        names = ", ".join(sorted(path.name for path in strange))
-        found.notes.append(f"left out, being none of labeled, unlabeled, test: {names}")
-        found.strange = [str(path) for path in strange]
-    for place in dict.fromkeys((folder, home, test)):
+
+def _note_outside(survey: PictureSurvey, folder: Path, layout: _Layout) -> None:
+    """Note folders that play no part, and pictures outside the class folders."""
+    if layout.unknown:
+        names = ", ".join(sorted(path.name for path in layout.unknown))
+        survey.notes.append(f"folders other than labeled, unlabeled and test left out: {names}")
+        survey.unknown_folders = [str(path) for path in layout.unknown]
+    for place in dict.fromkeys((folder, layout.class_root, layout.test)):
         files = [path for path in place.iterdir() if path.is_file()] if place else []
         if loose := [str(path) for path in files if _is_picture(path.name)]:
-            found.notes.append(
-                f"{many(loose, 'picture')} directly in {place} without a class: left out"
+            survey.notes.append(
+                f"{many(loose, 'picture')} directly in {place}, outside the class folders: left out"
             )
-            found.loose += loose
-    return found
+            survey.loose_pictures += loose
 
 
-def pictures_outside(found: Survey) -> list[str]:
-    """The pictures where training does not look for any; not those that a link makes part of it."""
-    outside = [path for place in found.strange for path in picture_files(Path(place))]
-    outside += found.loose
-    used = {os.path.realpath(path) for path, _, _ in found.items()} if outside else set()
-    return sorted(path for path in outside if os.path.realpath(path) not in used)
-
-
-def picture_files(folder: Path, left_out: dict[str, str] | None = None) -> list[str]:
-    """Every picture below the folder, sorted; what is passed over is kept with its extension."""
-    found: list[str] = []
-    # Links may lead back up: each real folder is entered once, and none that holds this one.
-    seen = {str(above) for above in folder.resolve().parents}
-    places = [str(folder)]
-    while places:
-        place = places.pop()
-        real = os.path.realpath(place)
-        if real in seen:
-            continue
-        seen.add(real)
-        below = []
-        for entry in _entries(place):
-            if _holds(entry.is_dir):
-                below += [] if _is_hidden(entry.name) else [entry.path]
-                continue
-            if not _is_picture(entry.name):
-                kind = _extension(entry.name) or "no extension"
-            elif not _holds(entry.is_file) and os.path.exists(entry.path):
-                kind = "no plain file"  # a pipe or a device, which may never have anything to read
-            else:
-                found.append(entry.path)
-                continue
-            if left_out is not None and not _is_hidden(entry.name):
-                left_out[entry.path] = kind
-        places += reversed(below)
-    return found
-
-
-def no_pictures(left_out: Mapping[str, str]) -> str:
-    """How many files were passed over, and of which kinds."""
-    kinds = Counter(left_out.values()).most_common(5)
-    named = ", ".join(f"{kind} {count}" for kind, count in kinds)
-    return f"{many(left_out, 'file')}, no pictures by name ({named})"
-
-
-def _entries(place: str) -> list[os.DirEntry[str]]:
+def _scan(place: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(place) as entries:
             return sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
-        raise _closed(error) from None
+        raise _permission_error(error) from None
 
 
-def _holds(question: Callable[[], bool]) -> bool:
-    """What a folder tells of an entry, mostly unseen; a link in a circle is nothing."""
+def _kind_if_not_picture(entry: os.DirEntry[str]) -> str:
+    """'' for a picture, else the kind of file."""
+    if not _is_picture(entry.name):
+        return _extension(entry.name) or "no extension"
+    # A pipe or device would block the reader; a broken link is reported as unreadable later.
+    if not _is_true(entry.is_file) and os.path.exists(entry.path):
+        return "not a regular file"
+    return ""
+
+
+def _is_true(question: Callable[[], bool]) -> bool:
+    """Ask a directory entry; a link that points to itself counts as neither file nor folder."""
     try:
         return question()
     except OSError:
         return False
 
 
-def _by_class(folders: dict[str, Path], left_out: dict[str, str]) -> list[tuple[str, str]]:
+def _list_classes(folders: dict[str, Path], skipped: dict[str, str]) -> list[tuple[str, str]]:
     return [
         (path, name)
-        for name in class_order(folders)
-        for path in picture_files(folders[name], left_out)
+        for name in sort_classes(folders)
+        for path in find_pictures(folders[name], skipped)
     ]
 
 
@@ -147,30 +190,18 @@ def _subfolders(folder: Path) -> dict[str, Path]:
     try:
         paths = [path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name)]
     except OSError as error:
-        raise _closed(error) from None
-    found: dict[str, Path] = {}
+        raise _permission_error(error) from None
+    subfolders: dict[str, Path] = {}
     for path in sorted(paths):
-        # Composed Unicode, since the same name is stored decomposed by some file systems.
+        # Composed Unicode, because some file systems store the same name decomposed.
         name = unicodedata.normalize("NFC", path.name)
-        if name in found:
+        if name in subfolders:
             raise UserError(
                 f"{folder} has two folders called {name!r}, written with different characters; "
-                "put their pictures into one"
+                "merge them"
             )
-        found[name] = path
-    return found
-
-
-def nothing_in(folder: Path) -> UserError:
-    """What to say of a folder in which neither labeled nor unlabeled pictures were found."""
-    expected = "labeled/<class>/*.jpg and unlabeled/*.jpg"
-    if loose := sum(_is_picture(path.name) for path in folder.iterdir()):
-        return UserError(
-            f"{many(loose, 'picture')} directly in {folder}, and no folders of classes; "
-            f"expected {expected}"
-        )
-    others = ", ".join(sorted(EXTENSIONS - {".jpg"}))
-    return UserError(f"no pictures in {folder}; expected {expected} (or {others})")
+        subfolders[name] = path
+    return subfolders
 
 
 def _is_picture(name: str) -> bool:
@@ -185,5 +216,5 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or name.lower() in IGNORED
 
 
-def _closed(error: OSError) -> UserError:
-    return UserError(f"cannot look into {error.filename}: {error.strerror}; check its permissions")
+def _permission_error(error: OSError) -> UserError:
+    return UserError(f"cannot open {error.filename}: {error.strerror}; check its permissions")

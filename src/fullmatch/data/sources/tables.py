@@ -1,65 +1,69 @@
-"""The user's own pictures, listed in a CSV file with the columns path and label."""
+"""The user's pictures, listed in a CSV file with the columns path and label."""
 
 import csv
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from fullmatch.data.dataset import Source
-from fullmatch.data.sources.listing import Survey
+from fullmatch.data.sources.picture_files import PictureSurvey
 from fullmatch.errors import UserError
 
 UNLABELED = frozenset(("", "-1", "-1.0", "nan"))
 TRAIN = frozenset(("", "train", "labeled", "unlabeled"))
 
 
+class TableRow(NamedTuple):
+    line: int
+    path: str
+    label: str  # '' if unlabeled
+    split: str  # in lower case
+
+
 def from_csv(path: Path, *, size: int | None = None) -> Source:
-    """A source from rows `path,label`; an empty label, -1 or nan means unlabeled.
+    """Load a source from rows `path,label`; an empty label, -1 or nan means unlabeled.
 
-    Paths are relative to the CSV file. A third column, `split`, marks rows of the test by `test`.
+    Paths are relative to the CSV file. An optional third column, `split`, marks test rows by
+    `test`.
     """
-    found = survey_csv(path)
-    for _, dispute in found.disputed:
-        raise UserError(dispute)
-    return found.source(path.stem, size)
+    survey = survey_csv(path)
+    for _, message in survey.conflicts:
+        raise UserError(message)
+    return survey.to_source(path.stem, size)
 
 
-def survey_csv(path: Path) -> Survey:
-    """The pictures of a table by what its rows say of them, and rows that contradict others."""
-    entries: dict[str, tuple[str, bool]] = {}  # label and whether it is for the test
-    disputed: list[tuple[str, str]] = []
-    for line, name, label, part in rows(path):
-        if not name:
-            raise UserError(f"{path}, line {line}: no path; give one or remove the line")
-        if part not in TRAIN and part != "test":
-            raise UserError(f"{path}, line {line}: split is {part!r}; write test or train")
-        if part == "test" and not label:
-            raise UserError(f"{path}, line {line}: a test picture needs a label")
-        file = located(path.parent, name)
-        entry = (label, part == "test")
-        before = entries.setdefault(file, entry)
-        where = f"{path}, line {line}: {name}"
-        if before[1] != entry[1]:
-            disputed.append((file, f"{where} is both in the test and in the training"))
-        elif before[0] and label and before[0] != label:
-            disputed.append((file, f"{where} is labeled {before[0]!r} and {label!r}; keep one"))
+def survey_csv(path: Path) -> PictureSurvey:
+    """List the pictures of a CSV file and the rows that contradict earlier ones."""
+    entries: dict[str, tuple[str, bool]] = {}  # file -> label, whether it is for testing
+    conflicts: list[tuple[str, str]] = []
+    for row in read_rows(path):
+        _check_row(path, row)
+        file = resolve_path(path.parent, row.path)
+        is_test = row.split == "test"
+        label, was_test = entries.setdefault(file, (row.label, is_test))
+        where = f"{path}, line {row.line}: {row.path}"
+        if was_test != is_test:
+            conflicts.append((file, f"{where} is listed for both test and training; keep one"))
+        elif label and row.label and label != row.label:
+            conflicts.append((file, f"{where} is labeled {label!r} and {row.label!r}; keep one"))
         else:
-            entries[file] = (before[0] or label, entry[1])
+            entries[file] = (label or row.label, is_test)
     if not entries:
-        raise no_rows(path)
-    return Survey(
+        raise no_rows_error(path)
+    return PictureSurvey(
         labeled=[(file, label) for file, (label, test) in entries.items() if label and not test],
         unlabeled=[file for file, (label, _) in entries.items() if not label],
         test=[(file, label) for file, (label, test) in entries.items() if test],
-        disputed=disputed,
+        conflicts=conflicts,
     )
 
 
-def no_rows(path: Path) -> UserError:
+def no_rows_error(path: Path) -> UserError:
     return UserError(f"{path} has no rows; add lines of path,label below its header")
 
 
-def rows(path: Path) -> list[tuple[int, str, str, str]]:
-    """Line number, path, label ('' when unlabeled) and split of every row that is not blank."""
+def read_rows(path: Path) -> list[TableRow]:
+    """Read every row that is not blank."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
@@ -69,15 +73,12 @@ def rows(path: Path) -> list[tuple[int, str, str, str]]:
                     f"{path}: the first line must name the columns path and label "
                     f"(separated by commas), it is {','.join(header)[:80]!r}"
                 )
-            found = []
-            for cells in reader:
-                row = dict(zip(header, (cell.strip() for cell in cells), strict=False))
-                if any(row.values()):
-                    label = row.get("label", "")
-                    label = "" if label.lower() in UNLABELED else label
-                    part = row.get("split", "").lower()
-                    found.append((reader.line_num, row.get("path", ""), label, part))
-            return found
+            rows = []
+            for values in reader:
+                cells = dict(zip(header, (value.strip() for value in values), strict=False))
+                if any(cells.values()):
+                    rows.append(_parse_row(reader.line_num, cells))
+            return rows
     except UnicodeDecodeError:
         raise UserError(f"{path} is not written in UTF-8; save it as CSV in UTF-8") from None
     except csv.Error as error:
@@ -86,9 +87,24 @@ def rows(path: Path) -> list[tuple[int, str, str, str]]:
         raise UserError(f"cannot read {path}: {error.strerror}; check the file") from None
 
 
-def located(folder: Path, name: str) -> str:
-    """The named file, where a name written on Windows counts as well; one spelling for each."""
+def resolve_path(folder: Path, name: str) -> str:
+    """The file that a row names, in normalized form; backslashes from Windows also work."""
     path = folder / name
     if "\\" in name and not path.exists():
         path = folder / name.replace("\\", "/")
     return os.path.normpath(path)
+
+
+def _parse_row(line: int, cells: dict[str, str]) -> TableRow:
+    label = cells.get("label", "")
+    label = "" if label.lower() in UNLABELED else label
+    return TableRow(line, cells.get("path", ""), label, cells.get("split", "").lower())
+
+
+def _check_row(path: Path, row: TableRow) -> None:
+    if not row.path:
+        raise UserError(f"{path}, line {row.line}: no path; add one or remove the line")
+    if row.split not in TRAIN and row.split != "test":
+        raise UserError(f"{path}, line {row.line}: split is {row.split!r}; write test or train")
+    if row.split == "test" and not row.label:
+        raise UserError(f"{path}, line {row.line}: a test picture needs a label")
