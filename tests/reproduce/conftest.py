@@ -1,22 +1,24 @@
-"""Finished runs of a few steps on digits, made once for all tests of the tables and figures."""
+"""Finished runs of a few steps on digits, shared by all tests of tables and figures."""
 
 from pathlib import Path
 
 import pytest
 
 from fullmatch.reproduce.grid import ABLATIONS, METHODS, Cell, Row, config_for
-from fullmatch.reproduce.ledger import Ledger, record
+from fullmatch.reproduce.ledger import Ledger
+from fullmatch.reproduce.provenance import current_code
+from fullmatch.reproduce.recording import make_entry
 from tests.small_runs import finish
 
 CELL = Cell("digits", 40)
 STEPS = 8
 
 
-def method(name: str) -> Row:
+def row_named(name: str) -> Row:
     return next(row for row in (*METHODS, *ABLATIONS) if row.name == name)
 
 
-def trained(row: Row, fold: int, out: Path, steps: int = STEPS) -> Path:
+def train(row: Row, fold: int, out: Path, steps: int = STEPS) -> Path:
     from dataclasses import replace
 
     from fullmatch.experiment.run import start
@@ -30,15 +32,15 @@ def trained(row: Row, fold: int, out: Path, steps: int = STEPS) -> Path:
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """FixMatch, FullMatch and FixMatch with EML alone."""
+    """FixMatch, FullMatch, and FixMatch with only EML."""
     root = tmp_path_factory.mktemp("runs")
-    wanted = {"fixmatch": "FixMatch", "fullmatch": "FullMatch", "eml": "FixMatch+EML(BCE)"}
-    return {key: trained(method(name), 0, root / key) for key, name in wanted.items()}
+    names = {"fixmatch": "FixMatch", "fullmatch": "FullMatch", "eml": "FixMatch+EML(BCE)"}
+    return {key: train(row_named(name), 0, root / key) for key, name in names.items()}
 
 
 @pytest.fixture
 def ledger(runs: dict[str, Path], tmp_path: Path) -> Ledger:
     ledger = Ledger(tmp_path / "ledger")
     for run in runs.values():
-        ledger.add(record(run, fresh=True))
+        ledger.add(make_entry(run, current_code()))
     return ledger

@@ -1,4 +1,4 @@
-"""What docs/reproduce.md tells people to type is understood, and does what it says."""
+"""The commands in docs/reproduce.md work and do what the page says."""
 
 import re
 import shlex
@@ -14,10 +14,10 @@ TEXT, RESULTS = (DOCS / "reproduce.md").read_text(encoding="utf-8"), DOCS / "res
 
 
 def commands() -> list[list[str]]:
-    """Words after `fullmatch reproduce`, of every block; the card to use is left out."""
+    """The words after `fullmatch reproduce` of every command in a code block."""
     blocks = re.findall(r"^```\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
-    found = re.findall(r"fullmatch reproduce (.*?)(?: &)?$", "\n".join(blocks), re.MULTILINE)
-    return [shlex.split(words) for words in found]
+    lines = re.findall(r"fullmatch reproduce (.*?)(?: &)?$", "\n".join(blocks), re.MULTILINE)
+    return [shlex.split(line) for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -31,11 +31,11 @@ def test_tables_can_be_planned(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     main(["reproduce", *words, *([] if "--plan" in words else ["--plan"])])
-    assert "what is left takes about" in capsys.readouterr().out
+    assert "the remaining ones take about" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_is_recorded_and_the_page_written(
+def test_run_is_recorded_and_page_is_written(
     runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -43,6 +43,6 @@ def test_a_run_is_recorded_and_the_page_written(
     shutil.copytree(runs["fullmatch"], record[1])
     (tmp_path / "docs").mkdir()
     shutil.copy(RESULTS, "docs")
-    main(["reproduce", *record, "--dirty"])  # with changes: the example's commit is not looked up
+    main(["reproduce", *record, "--dirty"])  # dirty, so that the example's commit is not looked up
     main(["reproduce", *page])
     assert f"[{Path(record[1]).name}]" in Path("docs/results.md").read_text(encoding="utf-8")

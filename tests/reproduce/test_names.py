@@ -4,11 +4,11 @@ import pytest
 
 from fullmatch.algorithms import algorithm, full
 from fullmatch.config import to_table
-from fullmatch.reproduce.names import label
+from fullmatch.reproduce.names import method_name
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "words"),
+    ("name", "options", "written"),
     [
         ("fixmatch", None, "FixMatch"),
         ("npmatch", None, "NP-Match"),
@@ -20,6 +20,6 @@ from fullmatch.reproduce.names import label
         ("flexmatch", {"entropy_meaning": False}, "FlexMatch + ANL"),
     ],
 )
-def test_label(name: str, options: dict[str, bool] | None, words: str) -> None:
+def test_method_name(name: str, options: dict[str, bool] | None, written: str) -> None:
     spec = algorithm(name) if options is None else full(algorithm(name), **options)
-    assert label({"name": name} | to_table(spec)) == words
+    assert method_name({"name": name} | to_table(spec)) == written

@@ -1,4 +1,4 @@
-"""Nothing finished is done again, nothing broken is lost, and the rest is estimated."""
+"""Finished runs are not repeated, failures do not stop the others, and costs are estimated."""
 
 import shutil
 from collections.abc import Iterator
@@ -12,19 +12,27 @@ from fullmatch.errors import UserError
 from fullmatch.experiment import presets
 from fullmatch.experiment import run as experiment
 from fullmatch.experiment.run import Run, start
-from fullmatch.reproduce import grid, plan, provenance
+from fullmatch.reproduce import grid, provenance
 from fullmatch.reproduce.grid import Cell
 from fullmatch.reproduce.ledger import Ledger
-from fullmatch.reproduce.plan import Planned, Status, carry_out, estimate, obstacle, steps_of
+from fullmatch.reproduce.plan import (
+    PlannedRun,
+    RunStatus,
+    estimate_cost,
+    execute_runs,
+    find_obstacle,
+    plan_runs,
+    requested_steps,
+)
 from fullmatch.storage.run_folder import RunFolder
-from tests.reproduce.conftest import CELL, method
-from tests.reproduce.test_lines import CIFAR, entry
+from tests.reproduce.conftest import CELL, row_named
+from tests.reproduce.test_lines import CIFAR, make_entry, with_setting
 from tests.small_runs import finish
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Digits with smaller batches, so that a run takes a second."""
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Digits with smaller batches, so that a run takes one second."""
     usual = presets.digits
 
     def small(labels: int | None = None, algorithm: str = "fullmatch") -> presets.ExperimentConfig:
@@ -36,192 +44,191 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-def planned(ledger: Ledger, runs: Path, *names: str, steps: int = 8) -> list[Planned]:
-    rows = [method(name) for name in names]
-    return plan.plan(rows, [CELL], [0], ledger=ledger, runs=runs, steps=steps)
+FINISHED, TRAINED, STOPPED, NEW = RunStatus
 
 
-def follow(run: Run) -> None:
-    finish(run)
+def plan(ledger: Ledger, runs: Path, *names: str, steps: int = 8) -> list[PlannedRun]:
+    rows = [row_named(name) for name in names]
+    return plan_runs(rows, [CELL], [0], ledger=ledger, runs=runs, steps=steps)
 
 
-def refuse(run: Run) -> None:
+def statuses(planned: list[PlannedRun]) -> list[RunStatus]:
+    return [item.status for item in planned]
+
+
+def planned_run(name: str, cell: Cell, status: RunStatus = NEW) -> PlannedRun:
+    row = row_named(name)
+    return PlannedRun(row, cell, 0, grid.config_for(row, cell, 0), Path("x"), status)
+
+
+def fail(run: Run) -> None:
     raise AssertionError("nothing should be trained")
 
 
-def stopped(run: Run) -> None:
+def interrupt(run: Run) -> None:
     for _ in run.records():
         run.trainer.stop = True
     raise SystemExit(130)
 
 
-def test_run_once_and_never_again(tmp_path: Path) -> None:
+def test_finished_runs_are_not_repeated(tmp_path: Path) -> None:
     ledger, runs = Ledger(tmp_path / "ledger"), tmp_path / "runs"
-    todo = planned(ledger, runs, "FixMatch", "FullMatch")
-    assert [item.status for item in todo] == ["new", "new"]
-    assert all("recorded" in words for _, words in carry_out(todo, ledger, follow))
-    again = planned(ledger, runs, "FixMatch", "FullMatch")
-    assert [item.status for item in again] == ["finished", "finished"]
-    assert list(carry_out(again, ledger, refuse)) == []
-    shutil.rmtree(runs)  # the ledger alone is enough
-    assert [item.status for item in planned(ledger, runs, "FixMatch")] == ["finished"]
-    assert [item.status for item in planned(ledger, runs, "FixMatch", steps=9)] == ["new"]
+    planned = plan(ledger, runs, "FixMatch", "FullMatch")
+    assert statuses(planned) == [NEW, NEW]
+    outcomes = list(execute_runs(planned, ledger, finish))
+    assert len(outcomes) == 2
+    assert all("recorded in" in each.message and not each.skipped for each in outcomes)
+    again = plan(ledger, runs, "FixMatch", "FullMatch")
+    assert statuses(again) == [FINISHED, FINISHED]
+    assert list(execute_runs(again, ledger, fail)) == []
+    shutil.rmtree(runs)  # the ledger is enough
+    assert statuses(plan(ledger, runs, "FixMatch")) == [FINISHED]
+    assert statuses(plan(ledger, runs, "FixMatch", steps=9)) == [NEW]
 
 
-def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
+def test_interrupted_run_is_resumed(tmp_path: Path) -> None:
     ledger, runs = Ledger(tmp_path / "ledger"), tmp_path / "runs"
     with pytest.raises(SystemExit):
-        list(carry_out(planned(ledger, runs, "FixMatch"), ledger, stopped))
-    todo = planned(ledger, runs, "FixMatch")
-    assert [item.status for item in todo] == ["stopped"]
-    list(carry_out(todo, ledger, follow))
-    (found,) = ledger.entries()
-    assert any("resumed at step" in note for note in found["notes"])
-    assert found["code"] == provenance.CODE
+        list(execute_runs(plan(ledger, runs, "FixMatch"), ledger, interrupt))
+    planned = plan(ledger, runs, "FixMatch")
+    assert statuses(planned) == [STOPPED]
+    list(execute_runs(planned, ledger, finish))
+    (entry,) = ledger.entries()
+    assert any("resumed at step" in note for note in entry.notes)
+    assert entry.code == provenance.CODE
     assert len(list(runs.iterdir())) == 1
 
 
 def test_several_processes_share_a_table(tmp_path: Path) -> None:
     ledger, runs = Ledger(tmp_path / "ledger"), tmp_path / "runs"
-    done, taken, free = planned(ledger, runs, "FixMatch", "FullMatch", "UDA")
-    list(carry_out([done], ledger, follow))  # as another process would
+    done, taken, free = plan(ledger, runs, "FixMatch", "FullMatch", "UDA")
+    list(execute_runs([done], ledger, finish))  # as another process would
     other = start(taken.config, RunFolder(taken.folder, new=True))
     with other.folder.locked():
-        outcomes = [words for _, words in carry_out([done, taken, free], ledger, follow)]
-    assert outcomes[0] == "another process has done it meanwhile"
-    assert "another process is training in" in outcomes[1]
-    assert outcomes[2].startswith("recorded in ")
-    assert [item.status for item in planned(ledger, runs, "FullMatch", "UDA")] == [
-        "stopped",
-        "finished",
-    ]
+        outcomes = list(execute_runs([done, taken, free], ledger, finish))
+    assert outcomes[0].message == "another process has finished it in the meantime"
+    assert "another process is training in" in outcomes[1].message
+    assert outcomes[2].message.startswith("recorded in ")
+    assert [outcome.skipped for outcome in outcomes] == [False, True, False]
+    assert statuses(plan(ledger, runs, "FullMatch", "UDA")) == [STOPPED, FINISHED]
 
 
-def test_a_run_that_was_trained_but_not_recorded(tmp_path: Path) -> None:
+def test_run_that_was_trained_but_not_recorded(tmp_path: Path) -> None:
     ledger, runs = Ledger(tmp_path / "ledger"), tmp_path / "runs"
-    list(carry_out(planned(ledger, runs, "FixMatch"), ledger, follow))
+    list(execute_runs(plan(ledger, runs, "FixMatch"), ledger, finish))
     shutil.rmtree(ledger.folder)
-    todo = planned(ledger, runs, "FixMatch")
-    assert [item.status for item in todo] == ["trained"]
-    list(carry_out(todo, ledger, refuse))
-    assert ledger.entries()[0]["code"] == provenance.CODE
+    planned = plan(ledger, runs, "FixMatch")
+    assert statuses(planned) == [TRAINED]
+    list(execute_runs(planned, ledger, fail))
+    assert ledger.entries()[0].code == provenance.CODE
     shutil.rmtree(ledger.folder)
-    (todo[0].folder / provenance.SIGNATURE).unlink()
-    list(carry_out(todo, ledger, refuse))
-    assert ledger.entries()[0]["code"] is None  # nobody knows by now
+    (planned[0].folder / provenance.SIGNATURE).unlink()
+    list(execute_runs(planned, ledger, fail))
+    assert ledger.entries()[0].code is None  # nothing says which code made it
 
 
-def test_a_run_resumed_by_other_code_is_nobodys(
+def test_code_of_a_run_resumed_by_other_code_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, runs = Ledger(tmp_path / "ledger"), tmp_path / "runs"
     with pytest.raises(SystemExit):
-        list(carry_out(planned(ledger, runs, "FixMatch"), ledger, stopped))
+        list(execute_runs(plan(ledger, runs, "FixMatch"), ledger, interrupt))
     monkeypatch.setattr(provenance, "CODE", "changed since")
-    list(carry_out(planned(ledger, runs, "FixMatch"), ledger, follow))
-    (found,) = ledger.entries()
-    assert found["code"] is None and found["commit"] is None
+    list(execute_runs(plan(ledger, runs, "FixMatch"), ledger, finish))
+    (entry,) = ledger.entries()
+    assert entry.code is None and entry.commit is None
 
 
-def test_two_processes_begin_the_same_run_at_once(
+def test_two_processes_start_the_same_run_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = Ledger(tmp_path / "ledger")
-    (item,) = planned(ledger, tmp_path / "runs", "FixMatch")
-    begin = experiment.start
+    (item,) = plan(ledger, tmp_path / "runs", "FixMatch")
 
-    def late(config: Any, folder: RunFolder) -> Run:
-        begin(config, folder)  # as the other process does between our look and our start
-        return begin(config, folder)
+    def start_late(config: Any, folder: RunFolder) -> Run:
+        start(config, folder)  # as the other process does between our check and our start
+        return start(config, folder)
 
-    monkeypatch.setattr(experiment, "start", late)
-    ((_, words),) = carry_out([item], ledger, refuse)
-    assert words == "left out: another process has just begun it"
+    monkeypatch.setattr(experiment, "start", start_late)
+    (outcome,) = execute_runs([item], ledger, fail)
+    assert outcome.message == "skipped: another process has just started it" and outcome.skipped
 
 
-def test_one_that_cannot_be_run_does_not_stop_the_rest(tmp_path: Path) -> None:
+def test_run_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger")
-    todo = planned(ledger, tmp_path / "runs", "SemCo", "FixMatch")
-    outcomes = [words for _, words in carry_out(todo, ledger, follow)]
-    assert outcomes[0].startswith("left out: ") and "embeddings" in outcomes[0]
-    assert outcomes[1].startswith("recorded in ")
+    planned = plan(ledger, tmp_path / "runs", "SemCo", "FixMatch")
+    first, second = execute_runs(planned, ledger, finish)
+    assert first.skipped and first.message.startswith("skipped: ")
+    assert "embeddings" in first.message
+    assert second.message.startswith("recorded in ") and not second.skipped
 
 
-def test_data_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail_to_download(*_: object, **__: object) -> None:
+        raise UserError("cifar10 is not here and cannot be downloaded")
+
     monkeypatch.setenv("FULLMATCH_DATA", str(tmp_path))
-    monkeypatch.setattr("fullmatch.data.sources.benchmarks.fetch", no_network)
-    ledger = Ledger(tmp_path / "ledger")
-    rows = [method("FixMatch")]
-    todo = plan.plan(rows, [Cell("cifar10", 40)], [0], ledger=ledger, runs=tmp_path / "r", steps=8)
-    ((_, words),) = carry_out(todo, ledger, follow)
-    assert words.startswith("left out: ") and "\n" not in words
-    assert not (tmp_path / "r").exists()
-
-
-def no_network(*_: object, **__: object) -> None:
-    raise UserError("cifar10 is not here, and cannot be fetched")
-
-
-def test_estimates() -> None:
-    row = method("FixMatch")
-    config = grid.config_for(row, CIFAR, 0)
-    item = Planned(row, CIFAR, 0, config, Path("x"), "new")
-    guess = estimate(item, [])
-    assert guess.source == "assumed" and guess.hours == pytest.approx(2**20 / 16.2 / 3600)
-    assert 0.04 < guess.gigabytes < 0.06
-    known = entry(row, 0, 0.8) | {"steps_per_second": 100.0, "device": "a GPU"}
-    guess = estimate(item, [known])
-    assert guess.hours == pytest.approx(2**20 / 100 / 3600) and "a GPU" in guess.source
-
-
-def test_the_quickest_of_a_day_counts_unless_its_step_is_another() -> None:
-    row = method("FixMatch")
-    item = Planned(row, CIFAR, 0, grid.config_for(row, CIFAR, 0), Path("x"), "new")
-    apart, shared, alone = (
-        entry(row, 0, 0.8) | {"steps_per_second": speed, "device": "a GPU"}
-        for speed in (300.0, 50.0, 100.0)
-    )
-    training = apart["config"]["training"] | {"weak_gradient": False}
-    apart["config"] = apart["config"] | {"training": training}
-    assert estimate(item, [shared, alone, apart]).speed == 100.0
-
-
-def test_what_a_run_needs_is_known_beforehand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FULLMATCH_DATA", str(tmp_path))
-
-    def needed(name: str, cell: Cell, status: Status = "new") -> str | None:
-        row = method(name)
-        config = grid.config_for(row, cell, 0)
-        return obstacle(Planned(row, cell, 0, config, Path("x"), status))
-
-    assert needed("FixMatch", CIFAR) is None  # it can be fetched
-    assert needed("SemCo", CIFAR) == "needs embeddings"
-    assert needed("SemCo", CIFAR, "stopped") is None  # it was begun, so it had them
-    assert needed("FixMatch", Cell("imagenet", 100_000)) == "needs its data"
-    assert needed("FixMatch", Cell("digits", 99_999)) == "needs more than its 1,297 images"
-
-
-def test_speed_of_another_network_says_nothing() -> None:
-    row = method("FixMatch")
-    known = entry(row, 0, 0.8, cell=Cell("cifar100", 400)) | {"steps_per_second": 9.0}
-    item = Planned(row, CIFAR, 0, grid.config_for(row, CIFAR, 0), Path("x"), "new")
-    assert estimate(item, [known]).source == "assumed"
-
-
-def test_what_is_left_of_a_stopped_run_is_estimated(tmp_path: Path) -> None:
+    monkeypatch.setattr("fullmatch.data.sources.benchmarks.download_benchmark", fail_to_download)
     ledger, runs = Ledger(tmp_path / "ledger"), tmp_path / "runs"
-    (item,) = planned(ledger, runs, "FixMatch", steps=32)
-    whole = estimate(item, []).hours
+    rows = [row_named("FixMatch")]
+    planned = plan_runs(rows, [Cell("cifar10", 40)], [0], ledger=ledger, runs=runs, steps=8)
+    (outcome,) = execute_runs(planned, ledger, finish)
+    assert outcome.skipped and "cannot be downloaded" in outcome.message
+    assert "\n" not in outcome.message
+    assert not runs.exists()
+
+
+def test_cost() -> None:
+    row = row_named("FixMatch")
+    item = planned_run("FixMatch", CIFAR)
+    cost = estimate_cost(item, [])
+    assert cost.source == "assumed" and cost.hours == pytest.approx(2**20 / 16.2 / 3600)
+    assert 0.04 < cost.gigabytes < 0.06
+    measured = make_entry(row, 0, 0.8, steps_per_second=100.0, device="a GPU")
+    cost = estimate_cost(item, [measured])
+    assert cost.hours == pytest.approx(2**20 / 100 / 3600) and "a GPU" in cost.source
+
+
+def test_fastest_run_of_a_day_counts_unless_its_step_differs() -> None:
+    row = row_named("FixMatch")
+    different, slow, fast = (
+        make_entry(row, 0, 0.8, steps_per_second=speed) for speed in (300.0, 50.0, 100.0)
+    )
+    different = with_setting(different, "training", "weak_gradient", False)
+    assert estimate_cost(planned_run("FixMatch", CIFAR), [slow, fast, different]).speed == 100.0
+
+
+def test_speed_of_another_network_does_not_count() -> None:
+    row = row_named("FixMatch")
+    other = make_entry(row, 0, 0.8, cell=Cell("cifar100", 400), steps_per_second=9.0)
+    assert estimate_cost(planned_run("FixMatch", CIFAR), [other]).source == "assumed"
+
+
+def test_obstacles_are_known_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FULLMATCH_DATA", str(tmp_path))
+
+    def obstacle(name: str, cell: Cell, status: RunStatus = NEW) -> str | None:
+        return find_obstacle(planned_run(name, cell, status))
+
+    assert obstacle("FixMatch", CIFAR) is None  # it can be downloaded
+    assert obstacle("SemCo", CIFAR) == "needs embeddings"
+    assert obstacle("SemCo", CIFAR, STOPPED) is None  # it was started, so it had them
+    assert obstacle("FixMatch", Cell("imagenet", 100_000)) == "needs its data"
+    assert obstacle("FixMatch", Cell("digits", 99_999)) == "needs more than its 1,297 images"
+
+
+def test_cost_of_a_stopped_run_is_that_of_its_remaining_steps(tmp_path: Path) -> None:
+    ledger, runs = Ledger(tmp_path / "ledger"), tmp_path / "runs"
+    (item,) = plan(ledger, runs, "FixMatch", steps=32)
+    whole = estimate_cost(item, []).hours
     (item.folder / "checkpoints" / "step-000000008").mkdir(parents=True)
-    assert estimate(item, []).hours == pytest.approx(whole * 3 / 4)
-    assert estimate(replace(item, status="trained"), []).hours == 0
+    assert estimate_cost(item, []).hours == pytest.approx(whole * 3 / 4)
+    assert estimate_cost(replace(item, status=TRAINED), []).hours == 0
 
 
 def test_budgets() -> None:
-    assert steps_of(CIFAR, "fast", None) == 2**16
-    assert steps_of(CIFAR, "paper", 5) == 5
-    assert steps_of(CELL, "fast", None) is None
+    assert requested_steps(CIFAR, "fast", None) == 2**16
+    assert requested_steps(CIFAR, "paper", 5) == 5
+    assert requested_steps(CELL, "fast", None) is None
     with pytest.raises(UserError, match="steps is 0"):
-        steps_of(CELL, None, 0)
+        requested_steps(CELL, None, 0)

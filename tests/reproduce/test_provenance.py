@@ -1,4 +1,4 @@
-"""What counts as the same run, and as the same code."""
+"""When two runs have the same settings, and when two versions of the code are equivalent."""
 
 import csv
 import re
@@ -12,10 +12,10 @@ import pytest
 from fullmatch.errors import UserError
 from fullmatch.experiment.presets import digits
 from fullmatch.reproduce import provenance
-from fullmatch.reproduce.provenance import code_hash, identity, table_of
+from fullmatch.reproduce.provenance import CodeVersion, code_hash, identity, table_of
 
 
-def test_where_the_data_lies_is_no_part_of_a_run() -> None:
+def test_where_the_data_is_does_not_count() -> None:
     config = digits()
     moved = replace(
         config,
@@ -25,7 +25,7 @@ def test_where_the_data_lies_is_no_part_of_a_run() -> None:
     assert identity(table_of(config)) == identity(table_of(moved))
 
 
-def test_every_setting_that_counts_counts() -> None:
+def test_settings_that_decide_a_result_count() -> None:
     config = digits()
     others = [
         replace(config, seed=1),
@@ -37,7 +37,7 @@ def test_every_setting_that_counts_counts() -> None:
     assert len({identity(table_of(each)) for each in (config, *others)}) == 6
 
 
-def test_a_setting_left_out_has_its_default() -> None:
+def test_missing_settings_have_their_defaults() -> None:
     table = table_of(digits())
     fewer = table | {"optimizer": {}}
     assert identity(fewer) == identity(table)
@@ -49,7 +49,7 @@ def copied_source(folder: Path) -> Path:
     return copy
 
 
-def test_code_that_trains_counts_and_code_that_shows_does_not(tmp_path: Path) -> None:
+def test_training_code_counts_and_output_code_does_not(tmp_path: Path) -> None:
     copy = copied_source(tmp_path)
     before = code_hash(copy)
     with (copy / "cli" / "terminal.py").open("a") as file:
@@ -60,7 +60,7 @@ def test_code_that_trains_counts_and_code_that_shows_does_not(tmp_path: Path) ->
     assert code_hash(copy) != before
 
 
-def test_moving_code_and_its_comments_do_not_count(tmp_path: Path) -> None:
+def test_moves_and_comments_do_not_count(tmp_path: Path) -> None:
     copy = copied_source(tmp_path)
     before = code_hash(copy)
     moved = copy / "losses" / "full.py"
@@ -74,7 +74,7 @@ def test_every_number_of_an_expression_counts() -> None:
     assert len(hashes) == 2
 
 
-def test_code_shown_to_give_the_same_numbers_counts_as_the_same(
+def test_equivalent_code_counts_as_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(provenance, "equivalent_code", lambda: {"a": "b", "b": "c"})
@@ -90,7 +90,7 @@ def test_every_equivalence_has_its_evidence() -> None:
     assert all(row["evidence"] for row in rows)
 
 
-def test_all_that_a_run_is_made_of_counts() -> None:
+def test_everything_that_experiment_imports_counts() -> None:
     names = {name.removesuffix(".py") for name in provenance.DECISIVE} | {"errors"}
     for path in (provenance.SOURCE / "experiment").glob("*.py"):
         text = path.read_text(encoding="utf-8")
@@ -100,11 +100,30 @@ def test_all_that_a_run_is_made_of_counts() -> None:
 
 
 def test_unknown_commit() -> None:
-    with pytest.raises(UserError, match="no commit 'not-there' here"):
+    with pytest.raises(UserError, match="there is no commit 'not-there' here"):
         provenance.code_hash_of("not-there")
 
 
-def test_a_command_can_be_pasted_whatever_the_folder_is_called() -> None:
+def test_command_quotes_the_folder_name() -> None:
     config = digits(40, "fixmatch")
     table = table_of(replace(config, data=replace(config.data, name="my own pictures")))
     assert shlex.split(provenance.command(table))[2] == "my own pictures"
+
+
+def test_name_of_a_commit_becomes_its_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provenance, "run_git", lambda *words: b"0123abcd\n")
+    assert provenance.committed_code("HEAD", dirty=True).commit == "0123abcd"
+    monkeypatch.setattr(provenance, "run_git", lambda *words: None)
+    assert provenance.committed_code("abc", dirty=True).commit == "abc"
+
+
+def test_hash_of_a_clean_commit_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provenance, "run_git", lambda *words: b"0123abcd\n")
+    monkeypatch.setattr(provenance, "code_hash_of", lambda commit: f"hash of {commit}")
+    assert provenance.committed_code("HEAD") == CodeVersion("0123abcd", False, "hash of HEAD")
+    assert provenance.committed_code("HEAD", dirty=True).hash is None
+
+
+def test_current_code_outside_a_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provenance, "run_git", lambda *words: None)
+    assert provenance.current_code() == CodeVersion(None, None, provenance.CODE)

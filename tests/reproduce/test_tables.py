@@ -1,4 +1,4 @@
-"""The same lines as Markdown, CSV and LaTeX."""
+"""Lines as Markdown, CSV and LaTeX."""
 
 import csv
 from dataclasses import replace
@@ -6,28 +6,26 @@ from pathlib import Path
 
 from fullmatch.reproduce import tables
 from fullmatch.reproduce.grid import TABLES, Cell
-from fullmatch.reproduce.lines import Line, lines
-from tests.reproduce.conftest import method
-from tests.reproduce.test_lines import CIFAR, entry
+from fullmatch.reproduce.lines import TableLine, build_lines
+from tests.reproduce.conftest import row_named
+from tests.reproduce.test_lines import CIFAR, make_entry, with_setting
 
 
-def some() -> list[Line]:
-    rows = [method("FixMatch"), method("FullMatch"), method("UPS")]
-    entries = [entry(rows[0], fold, 0.8 + fold / 100) for fold in range(2)]
-    entries.append(entry(rows[1], 0, 0.85, steps=200))
-    return lines(TABLES[1], rows, [CIFAR], entries, code="other")
+def example_lines() -> list[TableLine]:
+    rows = [row_named("FixMatch"), row_named("FullMatch"), row_named("UPS")]
+    entries = [make_entry(rows[0], fold, 0.8 + fold / 100) for fold in range(2)]
+    entries.append(make_entry(rows[1], 0, 0.85, steps=200))
+    return build_lines(TABLES[1], rows, [CIFAR], entries, code="other")
 
 
-def told_apart() -> list[Line]:
-    row = method("FullMatch")
-    other = entry(row, 0, 0.7)
-    other["config"] = other["config"] | {"seed": 0, "data": {**other["config"]["data"]}}
-    other["config"]["data"]["split"] = "a_b#{~}\\c.json"
-    return lines(TABLES[1], [row], [CIFAR], [entry(row, 0, 0.8), other], code="abc")
+def lines_of_one_method() -> list[TableLine]:
+    row = row_named("FullMatch")
+    other = with_setting(make_entry(row, 0, 0.7), "data", "split", "a_b#{~}\\c.json")
+    return build_lines(TABLES[1], [row], [CIFAR], [make_entry(row, 0, 0.8), other], code="abc")
 
 
 def test_markdown() -> None:
-    text = tables.markdown(some()).splitlines()
+    text = tables.to_markdown(example_lines()).splitlines()
     assert len({line.count("|") for line in text}) == 1
     assert text[2] == (
         "| cifar10-250 | FixMatch | 100 | 0,1 | 78.50 ± 0.50 | 79.50 ± 0.50 | 80.50 ± 0.50 "
@@ -37,8 +35,8 @@ def test_markdown() -> None:
     assert text[4] == "| cifar10-250 | UPS | - | - | - | - | - | 94.89 ± 0.08 | - | - |"
 
 
-def test_csv_can_be_computed_with() -> None:
-    found = list(csv.DictReader(tables.comma_separated(some()).splitlines()))
+def test_csv_has_plain_numbers() -> None:
+    found = list(csv.DictReader(tables.to_csv(example_lines()).splitlines()))
     assert float(found[0]["best_mean"]) == 80.5 and float(found[0]["best_deviation"]) == 0.5
     assert found[1]["best_deviation"] == "" and found[1]["steps"] == "200"
     assert float(found[1]["difference"]) == -10.36
@@ -46,39 +44,39 @@ def test_csv_can_be_computed_with() -> None:
 
 
 def test_latex() -> None:
-    text = tables.latex(TABLES[1], some())
+    text = tables.to_latex(TABLES[1], example_lines())
     body = text.split("\\toprule")[1].split("\\bottomrule")[0]
     rows = [line for line in body.splitlines() if line.endswith("\\\\")]
     assert len(rows) == 4 and all(row.count("&") == 9 for row in rows)
     assert "{llrlrrrrrl}" in text and rows[0].endswith(r"& mark \\")
     assert rows[1].endswith(r"& other code \\")
-    unmarked = tables.latex(TABLES[1], [replace(line, marks=()) for line in some()])
+    unmarked = tables.to_latex(TABLES[1], [replace(line, marks=()) for line in example_lines()])
     assert "{llrlrrrrr}" in unmarked and "mark" not in unmarked
     assert "80.50 $\\pm$ 0.50" in text and "±" not in text and "(\\%)" in text
 
 
-def test_lines_of_one_method_are_told_apart_in_every_form() -> None:
-    rows = tables.markdown(told_apart()).splitlines()[2:]
+def test_lines_of_one_method_differ_in_every_format() -> None:
+    rows = tables.to_markdown(lines_of_one_method()).splitlines()[2:]
     assert "| FullMatch |" in rows[0] and r"| FullMatch, data.split=a_b#{~}\c.json |" in rows[1]
-    text = tables.latex(TABLES[1], told_apart())
+    text = tables.to_latex(TABLES[1], lines_of_one_method())
     assert r"data.split=a\_b\#\{\textasciitilde{}\}\textbackslash{}c.json" in text
-    assert "& other settings" in text and "other settings: not the published ones of today" in text
-    found = list(csv.DictReader(tables.comma_separated(told_apart()).splitlines()))
+    assert "& other settings" in text and "other settings: not the ones published here now" in text
+    found = list(csv.DictReader(tables.to_csv(lines_of_one_method()).splitlines()))
     assert [line["settings"] for line in found] == ["", r"data.split=a_b#{~}\c.json"]
-    assert "A setting after a method's name" in " ".join(tables.notes(told_apart()))
-    assert "A setting after a method's name" not in " ".join(tables.notes(some()))
+    assert "A setting after a method's name" in " ".join(tables.make_notes(lines_of_one_method()))
+    assert "A setting after a method's name" not in " ".join(tables.make_notes(example_lines()))
 
 
-def test_notes_say_what_must_be_known() -> None:
-    words = " ".join(tables.notes(some()))
+def test_notes() -> None:
+    words = " ".join(tables.make_notes(example_lines()))
     assert "chosen on the test images" in words and "1,048,576" in words
-    assert "lines of their own" in words and "other code:" in words and "extra" not in words
-    row = method("FixMatch")
-    noextra = lines(TABLES[1], [row], [Cell("svhn-noextra", 40)], [])
-    assert "no number of the paper belongs beside it" in " ".join(tables.notes(noextra))
+    assert "on separate lines" in words and "other code:" in words and "extra" not in words
+    row = row_named("FixMatch")
+    noextra = build_lines(TABLES[1], [row], [Cell("svhn-noextra", 40)], [])
+    assert "the paper's numbers do not apply to it" in " ".join(tables.make_notes(noextra))
 
 
-def test_written(tmp_path: Path) -> None:
-    paths = tables.write(tmp_path / "new", TABLES[1], some())
+def test_write_table(tmp_path: Path) -> None:
+    paths = tables.write_table(tmp_path / "new", TABLES[1], example_lines())
     assert [path.name for path in paths] == ["table1.md", "table1.csv", "table1.tex"]
     assert all(path.read_text() for path in paths)

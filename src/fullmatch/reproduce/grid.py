@@ -1,4 +1,4 @@
-"""What the paper's tables are made of: rows (methods), cells (data and labels) and folds."""
+"""The grid of the paper's tables: rows (methods), cells (data and labels) and folds."""
 
 import re
 from collections.abc import Callable
@@ -11,19 +11,19 @@ from fullmatch.config import ExperimentConfig
 from fullmatch.data import DATASETS
 from fullmatch.errors import UserError, did_you_mean
 from fullmatch.experiment import presets
-from fullmatch.reproduce.paper import weights
+from fullmatch.reproduce.paper import weights_name
 
 T = TypeVar("T")
-FOLDS = 1000  # in one range, at most: more is a slip of the finger
+MAX_FOLDS = 1000  # in one range; more is a typo
 
 
 @dataclass(frozen=True)
 class Row:
-    """A method as a table names it, and how to ask for it."""
+    """A method as a table names it, and its spec."""
 
     name: str
     algorithm: str
-    options: dict[str, Any] = field(default_factory=dict)  # of the two losses, where not default
+    options: dict[str, Any] = field(default_factory=dict)  # of the two losses, if not the defaults
 
     def spec(self) -> Any:
         spec = spec_of(self.algorithm)
@@ -31,13 +31,13 @@ class Row:
 
     @property
     def key(self) -> str:
-        """The row in the name of a folder."""
+        """The row as part of a folder's name."""
         return re.sub(r"[^a-z0-9.]+", "-", self.name.lower()).strip("-")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A data set and how many of its labels are kept."""
+    """A data set and the number of its labels that are used."""
 
     data: str
     labels: int
@@ -47,7 +47,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """A table of the paper: its rows, the cells it prints, and what it measures."""
 
     number: int
@@ -57,11 +57,11 @@ class Table:
     measures: tuple[str, ...] = ("top1",)
 
 
-def _plain(**algorithms: str) -> tuple[Row, ...]:
+def _rows(**algorithms: str) -> tuple[Row, ...]:
     return tuple(Row(name.replace("_", "-"), algorithm) for name, algorithm in algorithms.items())
 
 
-METHODS = _plain(
+METHODS = _rows(
     UDA="uda",
     ReMixMatch="remixmatch",
     SemCo="semco",
@@ -90,12 +90,12 @@ ABLATIONS = (
     Row("FullMatch", "fullmatch"),
 )
 SWEEP = tuple(
-    Row(weights(alpha, beta), "fullmatch", {"alpha": alpha, "beta": beta})
+    Row(weights_name(alpha, beta), "fullmatch", {"alpha": alpha, "beta": beta})
     for alpha in (0.5, 1.0, 2.0)
     for beta in (0.5, 1.0, 2.0)
 )
 TABLES = {
-    1: Table(
+    1: PaperTable(
         1,
         "Top-1 accuracy (%)",
         METHODS,
@@ -105,93 +105,98 @@ TABLES = {
             for labels in presets.LABELS[data]
         ),
     ),
-    2: Table(
+    2: PaperTable(
         2,
         "Top-1 and top-5 accuracy (%) on ImageNet",
         tuple(row for row in METHODS if row.name in ("UPS", "NP-Match") or row in METHODS[-4:]),
         (Cell("imagenet", 100_000),),
         ("top1", "top5"),
     ),
-    3: Table(3, "FullMatch part by part", ABLATIONS, (Cell("cifar100", 400),)),
-    4: Table(4, "Weights of the two losses", SWEEP, (Cell("cifar100", 10_000),)),
+    3: PaperTable(3, "Ablation of FullMatch", ABLATIONS, (Cell("cifar100", 400),)),
+    4: PaperTable(4, "Weights of the two losses", SWEEP, (Cell("cifar100", 10_000),)),
 }
 
 
-def cell(text: str) -> Cell:
-    """A cell such as cifar10-250."""
+def parse_cell(text: str) -> Cell:
+    """A cell from text such as cifar10-250."""
     data, _, labels = text.strip().rpartition("-")
-    known = [f"{name}-{count}" for name, counts in presets.LABELS.items() for count in counts]
+    cells = [f"{name}-{count}" for name, counts in presets.LABELS.items() for count in counts]
     if data not in DATASETS or not labels.isdigit() or int(labels) < 1:
         raise UserError(
-            f"unknown cell {text!r}: expected DATA-LABELS, such as {', '.join(known)}"
-            f"{did_you_mean(text, known)}"
+            f"unknown cell {text!r}: expected DATA-LABELS, such as {', '.join(cells)}"
+            f"{did_you_mean(text, cells)}"
         )
     return Cell(data, int(labels))
 
 
-def rows(table: Table, algorithms: str | None) -> tuple[Row, ...]:
-    """The rows asked for by name, or all; Table 1 takes any algorithm there is."""
-    return chosen("--algorithms", table.rows, algorithms, lambda name: row(table, name))
-
-
-def row(table: Table, name: str) -> Row:
-    for known in table.rows:
-        if name.lower() in (known.name.lower(), known.key, known.algorithm):
-            # An ablation's algorithm does not name it: several rows share it.
-            if name.lower() == known.algorithm and known.options:
+def find_row(table: PaperTable, name: str) -> Row:
+    """A row by its name, its key or its algorithm; in Table 1 any algorithm is a row."""
+    for row in table.rows:
+        if name.lower() in (row.name.lower(), row.key, row.algorithm):
+            # Several ablations share an algorithm, so it does not identify them.
+            if name.lower() == row.algorithm and row.options:
                 continue
-            return known
+            return row
     if table.number == 1 and (name in ALIASES or name in names()):
         return Row(name, name)
-    known_names, more, others = [known.key for known in table.rows], "", list[str]()
+    raise unknown_row(table, name)
+
+
+def unknown_row(table: PaperTable, name: str) -> UserError:
+    listed, more, others = [row.key for row in table.rows], "", list[str]()
     if table.number == 1:
-        known_names = list(dict.fromkeys([*(r.algorithm for r in METHODS), *ALGORITHMS]))
+        listed = list(dict.fromkeys([*(row.algorithm for row in METHODS), *ALGORITHMS]))
         more, others = ", or full-X for any X that has pseudo-labels", names()
-    raise UserError(
+    return UserError(
         f"unknown row {name!r} of table {table.number}: expected some of "
-        f"{', '.join(known_names)}{more}{did_you_mean(name, [*known_names, *others])}"
+        f"{', '.join(listed)}{more}{did_you_mean(name, [*listed, *others])}"
     )
 
 
-def cells(table: Table, asked: str | None) -> tuple[Cell, ...]:
-    return chosen("--cells", table.cells, asked, cell)
+def select_rows(table: PaperTable, text: str | None) -> tuple[Row, ...]:
+    """The rows listed in `text`, or all rows of the table."""
+    return select("--algorithms", table.rows, text, lambda name: find_row(table, name))
 
 
-def folds(text: str) -> tuple[int, ...]:
-    """Fold numbers from 0-2 or 0,2."""
-    found: list[int] = []
+def select_cells(table: PaperTable, text: str | None) -> tuple[Cell, ...]:
+    """The cells listed in `text`, or all cells of the table."""
+    return select("--cells", table.cells, text, parse_cell)
+
+
+def select(
+    flag: str, default: tuple[T, ...], text: str | None, find: Callable[[str], T]
+) -> tuple[T, ...]:
+    """Every item of a comma-separated list once, or the default."""
+    if text is None:
+        return default
+    items: list[T] = []
+    for word in filter(None, map(str.strip, text.split(","))):
+        if (item := find(word)) not in items:
+            items.append(item)
+    if not items:
+        raise UserError(f"{flag} {text!r} is empty; list at least one, or omit {flag}")
+    return tuple(items)
+
+
+def parse_folds(text: str) -> tuple[int, ...]:
+    """Fold numbers from text such as 0-2 or 0,2."""
+    folds: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
         if not match:
             raise UserError(f"folds {text!r}: expected numbers such as 0-2 or 0,2")
         first, last = int(match[1]), int(match[2] or match[1])
-        if not first <= last < first + FOLDS:
+        if not first <= last < first + MAX_FOLDS:
             raise UserError(
-                f"folds {text!r}: {part.strip()} names none, or more than {FOLDS}; expected "
-                "numbers such as 0-2 or 0,2"
+                f"folds {text!r}: {part.strip()} is empty or has more than {MAX_FOLDS} folds; "
+                "expected numbers such as 0-2 or 0,2"
             )
-        found += range(first, last + 1)
-    return tuple(dict.fromkeys(found))
+        folds += range(first, last + 1)
+    return tuple(dict.fromkeys(folds))
 
 
 def config_for(row: Row, cell: Cell, fold: int, steps: int | None = None) -> ExperimentConfig:
-    """The published setting of one run; a fold is the seed of its labels and of its start."""
+    """The published settings of one run; a fold is the seed of its labels and its training."""
     config = presets.default(cell.data, cell.labels, row.algorithm)
     training = replace(config.training, steps=steps) if steps else config.training
     return replace(config, algorithm=row.spec(), seed=fold, training=training)
-
-
-def chosen(
-    flag: str, everything: tuple[T, ...], asked: str | None, find: Callable[[str], T]
-) -> tuple[T, ...]:
-    if asked is None:
-        return everything
-    words = asked.split(",")
-    found: list[T] = []
-    for word in filter(None, map(str.strip, words)):
-        item = find(word)
-        if item not in found:
-            found.append(item)
-    if not found:
-        raise UserError(f"{flag} {asked!r} names none; name some, or leave it out")
-    return tuple(found)

@@ -2,165 +2,176 @@
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from fullmatch.algorithms import name_of
-from fullmatch.config import SettingsTable as Settings
 from fullmatch.config import to_table
 from fullmatch.errors import UserError
 from fullmatch.reproduce import provenance
-from fullmatch.reproduce.grid import Cell, Row, Table, config_for
-from fullmatch.reproduce.paper import Key, Published, published
+from fullmatch.reproduce.entry import LedgerEntry
+from fullmatch.reproduce.grid import Cell, PaperTable, Row, config_for
+from fullmatch.reproduce.paper import PaperKey, PaperNumber, paper_numbers
 
-LOSSES = ("entropy_meaning", "adaptive_negative", "form", "negatives_on", "alpha", "beta")
-PROTOCOLS = {"last": "last", "median": "median_last_20", "best": "best_chosen_on_test"}
-TOP5 = {"last": "top5", "best": "top5_at_best"}
+LOSS_SETTINGS = ("entropy_meaning", "adaptive_negative", "form", "negatives_on", "alpha", "beta")
+
+
+class Mark(StrEnum):
+    """Why a result may differ from what the current code would give."""
+
+    OTHER_CODE = "other code"
+    UNKNOWN_CODE = "unknown code"
+    OTHER_SETTINGS = "other settings"
 
 
 class Spread(NamedTuple):
-    """Percent over folds; the deviation is the folds' own (divided by their number)."""
+    """Percent over folds; the deviation is the population's (divided by the number of folds)."""
 
     mean: float
-    deviation: float | None  # None: one fold
+    deviation: float | None  # None with one fold
 
 
 @dataclass(frozen=True)
-class Line:
-    """Runs that differ in nothing but their fold, beside what the paper says."""
+class TableLine:
+    """Runs that differ only in their fold, beside the paper's number."""
 
     row: Row
     cell: Cell
     measure: str
-    published: Published | None
+    published: PaperNumber | None
     steps: int | None = None  # None: nothing has been run
     folds: tuple[int, ...] = ()
     scores: dict[str, Spread] = field(default_factory=dict)  # by protocol
-    marks: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()  # not as published, where other lines have the same steps
+    marks: tuple[Mark, ...] = ()
+    settings: tuple[str, ...] = ()  # not as published, if other lines have the same steps
 
     @property
     def difference(self) -> float | None:
-        """To the paper, by the paper's protocol: best, chosen on test."""
+        """From the paper, by the paper's protocol: best, chosen on test."""
         if self.published is None or "best" not in self.scores:
             return None
         return self.scores["best"].mean - self.published.mean
 
 
-def lines(
-    table: Table,
+def build_lines(
+    table: PaperTable,
     rows: Sequence[Row],
     cells: Sequence[Cell],
-    entries: Sequence[dict[str, Any]],
+    entries: Sequence[LedgerEntry],
     *,
     code: str | None = None,
-) -> list[Line]:
-    """Every row in every cell; different steps or settings stand apart, and settings are named.
+) -> list[TableLine]:
+    """Every row in every cell, with one line per number of steps and set of settings.
 
-    `code` is the hash of the code at hand: with it, results of other code or of other settings
-    than today's are marked.
+    With `code`, the hash of the current code, results of other code or settings are marked.
     """
-    found: list[Line] = []
-    for cell in cells:
-        for row in rows:
-            groups = grouped(entry for entry in entries if belongs(entry, row, cell))
-            steps = Counter(same[0]["steps"] for same in groups)
-            for measure in table.measures:
-                paper = published().get(Key(table.number, row.name, str(cell), measure))
-                if not groups:
-                    found.append(Line(row, cell, measure, paper))
-                for same in groups:
-                    marks = marks_of(same, row, cell, code) if code else ()
-                    alone = steps[same[0]["steps"]] == 1
-                    named = () if alone else departures(same[0], row, cell)
-                    found.append(line(row, cell, measure, paper, same, marks, named))
-    return found
+    return [
+        line
+        for cell in cells
+        for row in rows
+        for line in lines_of_row(table, row, cell, entries, code)
+    ]
 
 
-def line(
-    row: Row,
-    cell: Cell,
-    measure: str,
-    paper: Published | None,
-    entries: Sequence[dict[str, Any]],
-    marks: tuple[str, ...],
-    settings: tuple[str, ...],
-) -> Line:
-    names = PROTOCOLS if measure == "top1" else TOP5
-    teachers = [entry["scores"]["teacher"] for entry in entries]
-    scores = {
-        protocol: spread([teacher[name] for teacher in teachers])
-        for protocol, name in names.items()
-        if all(teacher.get(name) is not None for teacher in teachers)
-    }
-    folds = tuple(entry["config"]["seed"] for entry in entries)
-    return Line(row, cell, measure, paper, entries[0]["steps"], folds, scores, marks, settings)
+def lines_of_row(
+    table: PaperTable, row: Row, cell: Cell, entries: Sequence[LedgerEntry], code: str | None
+) -> Iterator[TableLine]:
+    groups = group_by_settings(entry for entry in entries if is_run_of(entry, row, cell))
+    lines_by_steps = Counter(group[0].steps for group in groups)
+    for measure in table.measures:
+        number = paper_numbers().get(PaperKey(table.number, row.name, str(cell), measure))
+        if not groups:
+            yield TableLine(row, cell, measure, number)
+        for group in groups:
+            unique = lines_by_steps[group[0].steps] == 1
+            yield TableLine(
+                row,
+                cell,
+                measure,
+                number,
+                steps=group[0].steps,
+                folds=tuple(entry.fold for entry in group),
+                scores=summarize_scores(group, measure),
+                marks=find_marks(group, row, cell, code) if code else (),
+                settings=() if unique else changed_settings(group[0], row, cell),
+            )
 
 
-def spread(shares: Sequence[float]) -> Spread:
-    percents = [100 * share for share in shares]
+def summarize_scores(entries: Sequence[LedgerEntry], measure: str) -> dict[str, Spread]:
+    """The spread of every protocol that all entries have."""
+    scores = [entry.teacher.by_protocol(measure) for entry in entries if entry.teacher]
+    spreads: dict[str, Spread] = {}
+    for protocol in scores[0]:
+        fractions = [each[protocol] for each in scores]
+        known = [fraction for fraction in fractions if fraction is not None]
+        if len(known) == len(fractions):
+            spreads[protocol] = compute_spread(known)
+    return spreads
+
+
+def compute_spread(fractions: Sequence[float]) -> Spread:
+    percents = [100 * fraction for fraction in fractions]
     deviation = statistics.pstdev(percents) if len(percents) > 1 else None
     return Spread(statistics.fmean(percents), deviation)
 
 
-def belongs(entry: dict[str, Any], row: Row, cell: Cell) -> bool:
-    """Whether a result is of this method on this data, whatever its other settings."""
-    data, algorithm = entry["config"]["data"], entry["config"]["algorithm"]
-    here = (data["name"], data.get("labels")) == (cell.data, cell.labels)
-    if not here or "teacher" not in entry["scores"]:
+def is_run_of(entry: LedgerEntry, row: Row, cell: Cell) -> bool:
+    """Whether an entry is of this method on this data, whatever its other settings."""
+    if (entry.data, entry.labels) != (cell.data, cell.labels) or entry.teacher is None:
         return False
     spec = row.spec()
-    return algorithm["name"] == name_of(spec) and losses(algorithm) == losses(to_table(spec))
+    same_losses = loss_settings(entry.algorithm) == loss_settings(to_table(spec))
+    return entry.algorithm["name"] == name_of(spec) and same_losses
 
 
-def losses(algorithm: Settings) -> Settings | None:
-    """Which of the two losses are there, in which form."""
+def loss_settings(algorithm: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Which of FullMatch's two losses are used, and in which form."""
     full = algorithm.get("full")
-    return None if full is None else {name: full[name] for name in LOSSES}
+    return None if full is None else {name: full[name] for name in LOSS_SETTINGS}
 
 
-def grouped(entries: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Entries of equal settings and steps, in the order of their folds, each fold once."""
-    groups: dict[tuple[int, str], dict[int, dict[str, Any]]] = {}
-    for entry in sorted(entries, key=lambda entry: (entry["steps"], entry["date"], entry["name"])):
-        key = entry["steps"], settings(entry)
-        groups.setdefault(key, {})[entry["config"]["seed"]] = entry
+def group_by_settings(entries: Iterable[LedgerEntry]) -> list[list[LedgerEntry]]:
+    """Entries of equal settings and steps, sorted by fold; of a fold only the newest."""
+    groups: dict[tuple[int, str], dict[int, LedgerEntry]] = {}
+    for entry in sorted(entries, key=lambda entry: (entry.steps, entry.date, entry.name)):
+        groups.setdefault((entry.steps, settings_key(entry)), {})[entry.fold] = entry
     return [[group[fold] for fold in sorted(group)] for group in groups.values()]
 
 
-def settings(entry: dict[str, Any]) -> str:
-    """A hash of all settings but the fold; of the raw text where today's code cannot read them."""
+def settings_key(entry: LedgerEntry) -> str:
+    """A hash of all settings but the fold; the raw settings if this version cannot read them."""
+    config = entry.config | {"seed": 0}
     try:
-        return provenance.identity(entry["config"] | {"seed": 0})
+        return provenance.identity(config)
     except UserError:
-        return "unreadable " + repr(sorted(provenance.flat(entry["config"] | {"seed": 0}).items()))
+        return "unreadable " + repr(sorted(provenance.flatten(config).items()))
 
 
-def departures(entry: dict[str, Any], row: Row, cell: Cell) -> tuple[str, ...]:
-    """What a run did otherwise than published, as `--set` would say it."""
-    tables = entry["config"] | {"seed": 0}, today(row, cell, entry["steps"])
+def changed_settings(entry: LedgerEntry, row: Row, cell: Cell) -> tuple[str, ...]:
+    """The settings of a run that are not as published, as `--set` takes them."""
+    tables = entry.config | {"seed": 0}, published_settings(row, cell, entry.steps)
     try:
-        own, usual = (provenance.flat(provenance.decisive(table)) for table in tables)
-    except UserError:  # settings that are no more; what they lack is new, and as usual
-        own, usual = map(provenance.flat, tables)
+        own, usual = (provenance.flatten(provenance.relevant_settings(table)) for table in tables)
+    except UserError:  # has settings that no longer exist; those it lacks have their defaults
+        own, usual = map(provenance.flatten, tables)
         own = usual | own
     names = sorted(name for name in own | usual if own.get(name) != usual.get(name))
-    return tuple(f"{name}={provenance.written(own.get(name, 'none'))}" for name in names)
+    return tuple(f"{name}={provenance.format_setting(own.get(name, 'none'))}" for name in names)
 
 
-def today(row: Row, cell: Cell, steps: int) -> Settings:
-    """The published settings as they stand here."""
+def published_settings(row: Row, cell: Cell, steps: int) -> dict[str, Any]:
     return provenance.table_of(config_for(row, cell, 0, steps))
 
 
-def marks_of(entries: Sequence[dict[str, Any]], row: Row, cell: Cell, code: str) -> tuple[str, ...]:
-    """Why a result may not be what today's code would give."""
-    marks: list[str] = []
-    if settings(entries[0]) != provenance.identity(today(row, cell, entries[0]["steps"])):
-        marks.append("other settings")
-    if any(entry["code"] is None for entry in entries):
-        marks.append("unknown code")
-    elif not all(provenance.same_code(entry["code"], code) for entry in entries):
-        marks.append("other code")
+def find_marks(entries: Sequence[LedgerEntry], row: Row, cell: Cell, code: str) -> tuple[Mark, ...]:
+    marks: list[Mark] = []
+    published = provenance.identity(published_settings(row, cell, entries[0].steps))
+    if settings_key(entries[0]) != published:
+        marks.append(Mark.OTHER_SETTINGS)
+    if any(entry.code is None for entry in entries):
+        marks.append(Mark.UNKNOWN_CODE)
+    elif not all(provenance.same_code(entry.code, code) for entry in entries):
+        marks.append(Mark.OTHER_CODE)
     return tuple(marks)

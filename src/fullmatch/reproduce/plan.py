@@ -1,38 +1,41 @@
-"""Which runs a table needs, which of them are done, and what the rest will take."""
+"""Which runs a table needs, which of them are finished, and what the others will cost."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import DATASETS
 from fullmatch.errors import UserError
 from fullmatch.experiment import presets
 from fullmatch.reproduce import provenance
+from fullmatch.reproduce.entry import LedgerEntry
 from fullmatch.reproduce.grid import Cell, Row, config_for
-from fullmatch.reproduce.ledger import Ledger, record
+from fullmatch.reproduce.ledger import Ledger
+from fullmatch.reproduce.recording import make_entry
 from fullmatch.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from fullmatch.experiment.run import Run
 
-USUAL_SPEED = 16.2  # steps a second of TorchSSL on CIFAR-10, where nothing was measured
-LEFT_OUT = "left out"
-LINE = 400  # bytes of a line of the log
+ASSUMED_SPEED = 16.2  # steps per second of TorchSSL on CIFAR-10, if nothing was measured
+LINE_BYTES = 400  # of the log
 
-Status = Literal["finished", "trained", "stopped", "new"]
-WORDS = {
-    "finished": "finished",
-    "trained": "finished, to be recorded",
-    "stopped": "to be resumed",
-    "new": "to be run",
-}
+
+class RunStatus(Enum):
+    """How far a run is; the values are for users."""
+
+    FINISHED = "finished"
+    TRAINED = "finished, not recorded yet"
+    STOPPED = "to be resumed"
+    NEW = "to be run"
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedRun:
     """One run that a table needs."""
 
     row: Row
@@ -40,33 +43,43 @@ class Planned:
     fold: int
     config: ExperimentConfig
     folder: Path
-    status: Status
+    status: RunStatus
 
     @property
     def name(self) -> str:
         return f"{self.cell} {self.row.name} fold {self.fold}"
 
 
-class Estimate(NamedTuple):
-    """What a run will take, and where the speed comes from."""
+@dataclass(frozen=True)
+class RunCost:
+    """What a run will take, and where its assumed speed comes from."""
 
     hours: float
     gigabytes: float
-    speed: float
+    speed: float  # steps per second
     source: str
 
 
-def steps_of(cell: Cell, budget: str | None, steps: int | None) -> int | None:
-    """The steps asked for; None: those of the preset."""
+@dataclass(frozen=True)
+class RunOutcome:
+    """What happened to a planned run."""
+
+    run: PlannedRun
+    message: str
+    skipped: bool = False  # it could not be run
+
+
+def requested_steps(cell: Cell, budget: str | None, steps: int | None) -> int | None:
+    """The number of steps that was requested; None for that of the preset."""
     if steps is not None:
         if steps < 1:
             raise UserError(f"steps is {steps}, expected 1 or more")
         return steps
-    # Digits have a budget of their own: a million steps on them would be absurd.
+    # Digits have their own short preset: a million steps would make no sense.
     return None if budget is None or cell.data == "digits" else presets.BUDGETS[budget]
 
 
-def plan(
+def plan_runs(
     rows: Sequence[Row],
     cells: Sequence[Cell],
     folds: Sequence[int],
@@ -75,142 +88,158 @@ def plan(
     runs: Path,
     budget: str | None = None,
     steps: int | None = None,
-) -> list[Planned]:
-    """Every run of the grid, and how far it is; a run in the ledger needs no folder."""
-    done: dict[str, str] = {}
-    for entry in ledger.entries():
-        try:
-            done[provenance.identity(entry["config"])] = entry["name"]
-        except UserError:
-            continue  # of settings that are no more
-    found: list[Planned] = []
+) -> list[PlannedRun]:
+    """Every run of the grid and its status; a run in the ledger needs no folder."""
+    recorded = recorded_identities(ledger)
+    planned: list[PlannedRun] = []
     for cell in cells:
         for row in rows:
             for fold in folds:
-                config = config_for(row, cell, fold, steps_of(cell, budget, steps))
+                config = config_for(row, cell, fold, requested_steps(cell, budget, steps))
                 identity = provenance.identity(provenance.table_of(config))
-                # The settings are part of the name, so that changed ones get a folder of their own.
+                # Settings are part of the name, so that changed settings get another folder.
                 name = f"{cell}-{row.key}-{fold}-{config.training.steps}-{identity[:6]}"
                 folder = runs / name
-                status = "finished" if identity in done else status_of(folder)
-                found.append(Planned(row, cell, fold, config, folder, status))
-    return found
+                status = RunStatus.FINISHED if identity in recorded else find_status(folder)
+                planned.append(PlannedRun(row, cell, fold, config, folder, status))
+    return planned
 
 
-def status_of(folder: Path) -> Status:
+def recorded_identities(ledger: Ledger) -> set[str]:
+    identities: set[str] = set()
+    for entry in ledger.entries():
+        try:
+            identities.add(provenance.identity(entry.config))
+        except UserError:
+            continue  # it has settings that no longer exist
+    return identities
+
+
+def find_status(folder: Path) -> RunStatus:
+    """How far a run is that is not in the ledger."""
     run = RunFolder(folder)
-    if run.result.exists():
-        return "trained"
-    return "stopped" if run.config.exists() else "new"
+    if run.finished:
+        return RunStatus.TRAINED
+    return RunStatus.STOPPED if run.config.exists() else RunStatus.NEW
 
 
-def obstacle(planned: Planned) -> str | None:
-    """Why a run cannot be done as things stand, where that can be told beforehand."""
-    if planned.status != "new":
+def find_obstacle(planned: PlannedRun) -> str | None:
+    """Why a run cannot be started yet; None if nothing is known to prevent it."""
+    if planned.status is not RunStatus.NEW:
         return None
-    if getattr(planned.config.algorithm, "embeddings", None) == "":
-        return "needs embeddings"
+    if planned.config.algorithm.missing:
+        return f"needs {planned.config.algorithm.missing}"
     facts = DATASETS[planned.cell.data]
     if planned.cell.labels > facts.train:
         return f"needs more than its {facts.train:,} images"
-    return None if facts.url or facts.present() else "needs its data"
+    return None if facts.url or facts.is_present() else "needs its data"
 
 
-def estimate(planned: Planned, entries: Sequence[dict[str, Any]]) -> Estimate:
-    """Hours by the ledger's speed of the same network, best of the same method and data too.
+def estimate_cost(planned: PlannedRun, entries: Sequence[LedgerEntry]) -> RunCost:
+    training = planned.config.training
+    measured = similar_run(planned, entries)
+    speed, source = ASSUMED_SPEED, "assumed"
+    if measured is not None and measured.steps_per_second:
+        speed, source = measured.steps_per_second, f"as measured on {measured.device}"
+    copies = 2 * 3 + 1  # two checkpoints of student, teacher and momentum; and the model
+    weights = count_parameters(planned.config.model.name, planned.cell.data)
+    size = 4 * copies * weights + LINE_BYTES * training.steps / training.log_every
+    remaining = training.steps - steps_done(planned)
+    return RunCost(remaining / speed / 3600, size / 1e9, speed, source)
 
-    Of several of the same day the quickest counts: the others may have shared their device.
+
+def similar_run(planned: PlannedRun, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:
+    """The run whose speed says most: of the same network, ideally of the same data and method.
+
+    Of several on the same day the fastest counts, since the others may have shared their device.
     """
     config = provenance.table_of(planned.config)
-    training = planned.config.training
 
-    def likeness(entry: dict[str, Any]) -> tuple[bool, bool, str, float]:
-        theirs = entry["config"]
+    def has_same_step(entry: LedgerEntry) -> bool:
+        model = entry.config["model"]
+        weak_gradient = entry.config.get("training", {}).get("weak_gradient", True)
+        return (model, weak_gradient) == (config["model"], planned.config.training.weak_gradient)
+
+    def similarity(entry: LedgerEntry) -> tuple[bool, bool, str, float]:
         return (
-            theirs["data"]["name"] == config["data"]["name"],
-            theirs["algorithm"]["name"] == config["algorithm"]["name"],
-            entry["date"],
-            entry["steps_per_second"],
+            entry.data == config["data"]["name"],
+            entry.algorithm["name"] == config["algorithm"]["name"],
+            entry.date,
+            entry.steps_per_second or 0.0,
         )
 
-    def same_step(theirs: dict[str, Any]) -> bool:
-        ours = (config["model"], training.weak_gradient)
-        return (theirs["model"], theirs["training"].get("weak_gradient", True)) == ours
-
-    alike = [e for e in entries if e["steps_per_second"] and same_step(e["config"])]
-    speed, source = USUAL_SPEED, "assumed"
-    if alike:
-        nearest = max(alike, key=likeness)
-        speed, source = nearest["steps_per_second"], f"as measured on {nearest['device']}"
-    checkpoints = 2 * 3 + 1  # two of student, teacher and momentum; and the model
-    weights = parameters(planned.config.model.name, planned.cell.data)
-    size = 4 * checkpoints * weights + LINE * training.steps / training.log_every
-    left = training.steps - steps_done(planned)
-    return Estimate(left / speed / 3600, size / 1e9, speed, source)
+    candidates = [entry for entry in entries if entry.steps_per_second and has_same_step(entry)]
+    return max(candidates, key=similarity, default=None)
 
 
-def steps_done(planned: Planned) -> int:
-    """Steps that need not be done again: those before the newest checkpoint."""
-    if planned.status == "trained":
+def steps_done(planned: PlannedRun) -> int:
+    """Steps before the newest checkpoint, which need not be repeated."""
+    if planned.status is RunStatus.TRAINED:
         return planned.config.training.steps
-    saved = RunFolder(planned.folder).checkpoints.glob("step-*")
-    numbers = [place.name.removeprefix("step-") for place in saved]
+    names = [path.name for path in RunFolder(planned.folder).checkpoints.glob("step-*")]
+    numbers = [name.removeprefix("step-") for name in names]
     return max((int(number) for number in numbers if number.isdigit()), default=0)
 
 
 @cache
-def parameters(model: str, data: str) -> int:
-    """How many a network has; nothing is allocated to count them."""
+def count_parameters(model: str, data: str) -> int:
+    """The number of a network's parameters, without allocating them."""
     import torch
 
-    from fullmatch.models import network
+    from fullmatch.models import build_network
 
     facts = DATASETS[data]
     with torch.device("meta"):
-        body = network(model, facts.num_classes, facts.shape)
+        body = build_network(model, facts.num_classes, facts.shape)
     return sum(parameter.numel() for parameter in body.parameters())
 
 
-def carry_out(
-    planned: Sequence[Planned], ledger: Ledger, follow: Callable[["Run"], None]
-) -> Iterator[tuple[Planned, str]]:
-    """Train what is missing and record it; yields what happened to each run.
+def execute_runs(
+    planned: Sequence[PlannedRun], ledger: Ledger, finish: Callable[["Run"], None]
+) -> Iterator[RunOutcome]:
+    """Train and record what is missing, and yield what happened to each run.
 
-    A run that cannot be done is said and passed over: it must not hold up the others. Neither must
-    one that another process, started on the same table, has taken since.
+    `finish` trains a run that was started or resumed to its end.
+    A run that fails, or that another process has taken in the meantime, does not stop the others.
     """
     for item in planned:
-        if item.status == "finished":
+        if item.status is RunStatus.FINISHED:
             continue
-        status = status_of(item.folder)
-        if ledger.has(item.folder.name) or status == "trained" != item.status:
-            yield item, "another process has done it meanwhile"
+        current = replace(item, status=find_status(item.folder))
+        trained_elsewhere = RunStatus.TRAINED is current.status is not item.status
+        if ledger.has(item.folder.name) or trained_elsewhere:
+            yield RunOutcome(item, "another process has finished it in the meantime")
             continue
-        item = replace(item, status=status)
         try:
-            notes = [] if item.status == "trained" else train(item, follow)
-            fresh = provenance.made_here(item.folder)
-            entry = record(item.folder, fresh=fresh, notes=notes)
-            yield item, f"recorded in {ledger.add(entry)}"
+            notes = [] if current.status is RunStatus.TRAINED else train(current, finish)
+            entry = make_entry(current.folder, code_of_run(current.folder), notes)
+            yield RunOutcome(current, f"recorded in {ledger.add(entry)}")
         except UserError as error:
-            yield item, f"{LEFT_OUT}: {error}"
+            yield RunOutcome(current, f"skipped: {error}", skipped=True)
 
 
-def train(item: Planned, follow: Callable[["Run"], None]) -> list[str]:
-    """Start or resume a run and see it through; says how it was resumed."""
+def code_of_run(folder: Path) -> provenance.CodeVersion:
+    """The current code if it made the whole run; unknown otherwise."""
+    if provenance.made_by_current_code(folder):
+        return provenance.current_code()
+    return provenance.UNKNOWN_CODE
+
+
+def train(item: PlannedRun, finish: Callable[["Run"], None]) -> list[str]:
+    """Start or resume a run and finish it; returns notes on how it was resumed."""
     from fullmatch.experiment.run import resume, start
 
-    if item.status == "new":
+    if item.status is RunStatus.NEW:
         try:
             run = start(item.config, RunFolder(item.folder, new=True))
         except UserError:
-            if status_of(item.folder) == "new":
+            if find_status(item.folder) is RunStatus.NEW:
                 raise
-            raise UserError("another process has just begun it") from None
-        provenance.sign(item.folder)
+            raise UserError("another process has just started it") from None
+        provenance.write_signature(item.folder)
     else:
         run = resume(RunFolder(item.folder))
-        if not provenance.made_here(item.folder):  # nor will it be by one code in the end
+        if not provenance.made_by_current_code(item.folder):  # now two versions share the run
             (item.folder / provenance.SIGNATURE).unlink(missing_ok=True)
-    follow(run)
+    finish(run)
     return list(run.recovery)

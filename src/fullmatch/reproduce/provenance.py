@@ -1,4 +1,4 @@
-"""Which code and which settings made a result, so that a change of either shows."""
+"""Which code and which settings made a result, so that a change of either is noticed."""
 
 import ast
 import csv
@@ -9,6 +9,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -17,39 +18,51 @@ import fullmatch
 from fullmatch.algorithms import algorithm as spec_of
 from fullmatch.algorithms import name_of
 from fullmatch.config import ExperimentConfig, config_table, experiment_config, fingerprint
-from fullmatch.data.sources.archives import unpack
+from fullmatch.data.sources.archives import unpack_archive
 from fullmatch.errors import UserError
 from fullmatch.experiment.settings import display_name, resolve
 from fullmatch.storage.run_folder import RunFolder
 
 SOURCE = Path(fullmatch.__file__).parent
-SIGNATURE = ".code"  # a file of a run folder: the hash of the code that began it
-# What decides a run's numbers; the rest only asks for runs and shows them.
+SIGNATURE = ".code"  # file in a run folder: the hash of the code that started the run
+# Code that decides a run's numbers; everything else only starts runs or shows them.
 DECISIVE = (
     *("algorithms", "augment", "config", "core.py", "data", "distributed", "evaluation"),
     *("experiment", "losses", "models", "storage", "training"),
 )
-# Of these packages, what only chooses settings: those are part of a run's identity themselves.
-CHOOSING = ("bench.py", "candidates.py", "planning.py", "presets.py", "settings.py")
-EQUIVALENT = "equivalent_code.csv"  # hashes of code that was shown to give the same numbers
-# Settings that change where or how a run is done, never what it is.
-INDIFFERENT = {
+# Files of these packages that only choose settings, which are part of a run's identity anyway.
+SETTINGS_ONLY = ("bench.py", "candidates.py", "planning.py", "presets.py", "settings.py")
+EQUIVALENT = "equivalent_code.csv"  # pairs of code hashes that were shown to give equal numbers
+# Settings that change where or how a run is executed, never its result.
+IRRELEVANT = {
     "data": ("root",),
     "training": ("checkpoint_every", "execution", "log_every", "threads"),
 }
 
 
+@dataclass(frozen=True)
+class CodeVersion:
+    """Which code made a run; None where that is unknown."""
+
+    commit: str | None = None
+    dirty: bool | None = None  # whether there were changes on top of the commit
+    hash: str | None = None
+
+
+UNKNOWN_CODE = CodeVersion()
+
+
 def identity(table: Mapping[str, Any]) -> str:
-    """A hash of the settings that count."""
-    return fingerprint(decisive(table))
+    """A hash of the settings that decide a run's result."""
+    return fingerprint(relevant_settings(table))
 
 
-def decisive(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that count, read by today's code: a new setting has its default."""
+def relevant_settings(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that decide a run's result; those not in the table have their defaults."""
     config = table_of(experiment_config(table, spec_of))
     config.pop("baseline", None)
-    for section, unimportant in INDIFFERENT.items():
-        config[section] = {k: v for k, v in config[section].items() if k not in unimportant}
+    for section, irrelevant in IRRELEVANT.items():
+        config[section] = {k: v for k, v in config[section].items() if k not in irrelevant}
     return config
 
 
@@ -60,105 +73,110 @@ def table_of(config: ExperimentConfig) -> dict[str, Any]:
 def code_hash(source: Path = SOURCE) -> str:
     """A hash of the code that decides a run's numbers.
 
-    It covers what every definition does, not where it is: moving code to another file, comments,
-    docstrings, imports and formatting leave it unchanged.
+    It covers what every definition does, not where it is: moving code to another file or changing
+    comments, docstrings, imports or formatting leaves it unchanged.
     """
     definitions: list[str] = []
     for name in DECISIVE:
-        place = source / name
-        for path in place.rglob("*.py") if place.is_dir() else [place]:
-            if path.exists() and path.name not in CHOOSING:  # an older commit may not have it
+        unit = source / name
+        for path in unit.rglob("*.py") if unit.is_dir() else [unit]:
+            if path.exists() and path.name not in SETTINGS_ONLY:  # older commits lack some
                 definitions += definition_hashes(path.read_text(encoding="utf-8"))
     return hashlib.sha256("".join(sorted(definitions)).encode()).hexdigest()[:16]
 
 
 def definition_hashes(text: str) -> list[str]:
     """One hash per top-level statement that is not an import or a docstring."""
-    statements = (node for node in ast.parse(text).body if not skipped(node))
+    statements = (node for node in ast.parse(text).body if not is_import_or_docstring(node))
     return [hashlib.sha256(structure(node).encode()).hexdigest() for node in statements]
 
 
 def structure(node: object) -> str:
-    """A syntax tree as text that is equal in every version of Python; without docstrings."""
+    """A syntax tree as text, without docstrings, that is equal in every version of Python."""
     if isinstance(node, list):
-        return "[" + ",".join(structure(each) for each in node if not skipped(each)) + "]"
+        parts = [structure(each) for each in node if not is_import_or_docstring(each)]
+        return "[" + ",".join(parts) + "]"
     if not isinstance(node, ast.AST):
         return repr(node)
     fields = ((k, v) for k, v in ast.iter_fields(node) if v not in (None, []) and k != "kind")
     return f"{type(node).__name__}({','.join(f'{k}={structure(v)}' for k, v in fields)})"
 
 
-def skipped(node: object) -> bool:
-    """An import, or a text that stands alone: a docstring."""
-    text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return text or isinstance(node, ast.Import | ast.ImportFrom)
+def is_import_or_docstring(node: object) -> bool:
+    docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return docstring or isinstance(node, ast.Import | ast.ImportFrom)
 
 
 @functools.cache
 def equivalent_code(source: Path = SOURCE) -> dict[str, str]:
-    """Hashes of earlier code, each with the later one that was shown to give the same numbers."""
+    """Hashes of earlier code, each with a later one that was shown to give the same numbers."""
     text = (source / "reproduce" / EQUIVALENT).read_text(encoding="utf-8")
     return {row["before"]: row["after"] for row in csv.DictReader(text.splitlines())}
 
 
 def same_code(one: str | None, other: str | None) -> bool:
-    """Whether two hashes are of code that gives the same numbers."""
+    """Whether the code of two hashes gives the same numbers."""
     return latest_equivalent(one) == latest_equivalent(other)
 
 
 def latest_equivalent(code: str | None) -> str | None:
-    known = equivalent_code()
-    while code in known:
-        code = known[code]
+    later = equivalent_code()
+    while code in later:
+        code = later[code]
     return code
 
 
-CODE = code_hash()  # taken at once: the files may change while this process runs
+CODE = code_hash()  # computed on import, since the files may change while this process runs
 
 
-def sign(folder: Path) -> None:
-    """Keep with a run which code has begun it."""
+def write_signature(folder: Path) -> None:
+    """Store in a run folder which code started the run."""
     run = RunFolder(folder)
     with run.writing():
-        run.write(folder / SIGNATURE, CODE)
+        run.write_text(folder / SIGNATURE, CODE)
 
 
-def made_here(folder: Path) -> bool:
-    """Whether the code at hand is the one that began a run."""
-    place = folder / SIGNATURE
-    if not place.is_file():
+def made_by_current_code(folder: Path) -> bool:
+    """Whether a run was started by this code."""
+    signature = folder / SIGNATURE
+    if not signature.is_file():
         return False
-    return same_code(place.read_text(encoding="utf-8", errors="replace"), CODE)
+    return same_code(signature.read_text(encoding="utf-8", errors="replace"), CODE)
 
 
 def code_hash_of(commit: str) -> str:
-    """The same of an older commit of this checkout."""
-    archive = git("archive", "--format=tar", commit, "src/fullmatch")
+    """The code hash of an older commit of this checkout."""
+    archive = run_git("archive", "--format=tar", commit, "src/fullmatch")
     if archive is None:
-        raise UserError(f"no commit {commit!r} here; run this in a checkout that has it")
+        raise UserError(f"there is no commit {commit!r} here; run this in a checkout that has it")
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=BytesIO(archive)) as tar:
-            unpack(tar, Path(folder))
+            unpack_archive(tar, Path(folder))
         return code_hash(Path(folder) / "src" / "fullmatch")
 
 
-def full_hash(commit: str) -> str:
-    """A commit by its whole hash: a name such as HEAD is another one tomorrow."""
-    found = git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")
-    return commit if found is None else found.decode().strip()
+def current_code() -> CodeVersion:
+    """This code, with its commit if it is in a checkout."""
+    commit = run_git("rev-parse", "HEAD")
+    if commit is None or run_git("ls-files", "--error-unmatch", "src/fullmatch/core.py") is None:
+        return CodeVersion(hash=CODE)
+    changes = run_git("status", "--porcelain", "--", "src/fullmatch")
+    return CodeVersion(commit.decode().strip(), bool(changes), CODE)
 
 
-def checkout() -> dict[str, Any]:
-    """Commit of the code at hand, and whether it was changed since; None outside a checkout."""
-    commit = git("rev-parse", "HEAD")
-    if commit is None or git("ls-files", "--error-unmatch", "src/fullmatch/core.py") is None:
-        return {"commit": None, "dirty": None}
-    changed = git("status", "--porcelain", "--", "src/fullmatch")
-    return {"commit": commit.decode().strip(), "dirty": bool(changed)}
+def committed_code(commit: str, *, dirty: bool = False) -> CodeVersion:
+    """The code of a commit; with uncommitted changes nobody knows its hash."""
+    return CodeVersion(resolve_commit(commit), dirty, None if dirty else code_hash_of(commit))
 
 
-def git(*arguments: str) -> bytes | None:
-    """What git says of this package's checkout; None where there is none."""
+def resolve_commit(commit: str) -> str:
+    """The full hash of a commit, since a name such as HEAD means another commit tomorrow."""
+    resolved = run_git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")
+    return commit if resolved is None else resolved.decode().strip()
+
+
+def run_git(*arguments: str) -> bytes | None:
+    """The output of git in this package's checkout; None if git fails or is missing."""
     try:
         done = subprocess.run(
             ["git", "-C", str(SOURCE.parent.parent), *arguments], capture_output=True, check=False
@@ -169,7 +187,7 @@ def git(*arguments: str) -> bytes | None:
 
 
 def command(table: Mapping[str, Any]) -> str:
-    """The command that asks for these settings, wherever the data lies."""
+    """The command that trains with these settings, wherever the data is."""
     config = experiment_config(table, spec_of)
     flags: dict[str, Any] = {
         "data": config.data.name,
@@ -178,29 +196,30 @@ def command(table: Mapping[str, Any]) -> str:
         "steps": config.training.steps,
         "seed": config.seed,
     }
-    usual = flat(table_of(resolve(**flags)))
-    asked = flat(table_of(config))
+    defaults = flatten(table_of(resolve(**flags)))
+    settings = flatten(table_of(config))
     words = ["fullmatch train", shlex.quote(str(flags.pop("data")))]
     words += [f"--{name} {value}" for name, value in flags.items() if value is not None]
-    for name in sorted(usual.keys() | asked.keys()):
-        value = asked.get(name, "none")
-        if name != "data.root" and value != usual.get(name, "none"):
-            words.append(f"--set {shlex.quote(f'{name}={written(value)}')}")
+    for name in sorted(defaults.keys() | settings.keys()):
+        value = settings.get(name, "none")
+        if name != "data.root" and value != defaults.get(name, "none"):
+            words.append(f"--set {shlex.quote(f'{name}={format_setting(value)}')}")
     return " ".join(words)
 
 
-def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A table of tables as one of dotted names."""
-    found: dict[str, Any] = {}
+def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one table with dotted names."""
+    flat: dict[str, Any] = {}
     for name, value in table.items():
         if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{name}.")
+            flat |= flatten(value, f"{prefix}{name}.")
         else:
-            found[prefix + name] = value
-    return found
+            flat[prefix + name] = value
+    return flat
 
 
-def written(value: Any) -> str:
+def format_setting(value: Any) -> str:
+    """A value as `--set` takes it."""
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,111 +1,114 @@
-"""The page of results: tables of all that the ledger holds, written between two marks."""
+"""The results page: tables of everything in the ledger, written between two markers."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from fullmatch.data import DATASETS
 from fullmatch.errors import UserError
-from fullmatch.reproduce.grid import TABLES, Cell, Row, Table
+from fullmatch.reproduce.entry import LedgerEntry
+from fullmatch.reproduce.grid import TABLES, Cell, PaperTable, Row
 from fullmatch.reproduce.ledger import Ledger
-from fullmatch.reproduce.lines import Line, belongs, lines
-from fullmatch.reproduce.tables import markdown, markdown_rows, notes
-from fullmatch.storage.atomic import aside
+from fullmatch.reproduce.lines import TableLine, build_lines, is_run_of
+from fullmatch.reproduce.tables import make_notes, markdown_rows, to_markdown
+from fullmatch.storage.atomic import write_text
 
 BEGIN = "<!-- results: begin (written by `make results`; change nothing between the marks) -->"
 END = "<!-- results: end -->"
-LEAST = {1: 1, 2: 1, 3: 3, 4: 2}  # methods that a cell must have for a table to say something
+MIN_METHODS = {1: 1, 2: 1, 3: 3, 4: 2}  # that a cell needs for the table to be informative
 
 
-def update(page: Path, ledger: Ledger) -> None:
-    """Replace what stands between the marks."""
+def update_page(page: Path, ledger: Ledger) -> None:
+    """Replace everything between the two markers."""
+    before, after = split_page(page)
+    if not ledger.folder.is_dir():  # else a typo would empty the page
+        raise UserError(f"{ledger.folder} is not a folder of results; choose one with --ledger")
+    folder = os.path.relpath(ledger.folder, page.parent)  # as the page's links need it
+    body = render_results(ledger.entries(), Path(folder))
+    write_text(page, f"{before}{BEGIN}\n\n{body}\n{END}{after}")
+
+
+def split_page(page: Path) -> tuple[str, str]:
+    """The text before the first marker and after the second."""
     try:
         text = page.read_text(encoding="utf-8")
     except OSError as error:
-        raise UserError(f"cannot read the page {page}: {error.strerror}; check its path") from None
+        raise UserError(
+            f"cannot read {page}: {error.strerror}; choose a page with --page"
+        ) from None
     except UnicodeDecodeError:
-        raise UserError(f"the page {page} is no text in UTF-8; name another with --page") from None
+        raise UserError(f"{page} is not UTF-8 text; choose another page with --page") from None
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise UserError(f"{page} lacks the marks {BEGIN!r} and {END!r}; put them where tables go")
-    if not ledger.folder.is_dir():  # else a slip of the finger would empty the page
-        raise UserError(f"{ledger.folder} is no folder of results; name one with --ledger")
-    folder = os.path.relpath(ledger.folder, page.parent)  # as the page's links need it
-    body = results(ledger.entries(), Path(folder))
-    try:
-        with aside(page) as place:  # what people wrote around the marks must not be lost
-            place.write_text(f"{before}{BEGIN}\n\n{body}\n{END}{after}", encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot write the page {page}: {error.strerror}") from None
+        raise UserError(
+            f"{page} does not have the markers {BEGIN!r} and {END!r}; add them where the tables "
+            "should go"
+        )
+    return before, after
 
 
-def results(entries: Sequence[dict[str, Any]], folder: Path) -> str:
-    """Tables of what was run, then the runs; a function of the ledger alone."""
+def render_results(entries: Sequence[LedgerEntry], folder: Path) -> str:
+    """The tables, then a list of the runs; depends on nothing but the ledger."""
     if not entries:
         return "Nothing has been recorded yet.\n"
-    # Somebody's own pictures are in no table: nobody else has them.
-    # Neither is what was trained without a number of labels: it has no cell.
-    used = [(entry, entry["config"]["data"]) for entry in entries]
-    known = [entry for entry, data in used if data["name"] in DATASETS and data.get("labels")]
-    parts = [part for table in TABLES.values() if (part := section(table, known))]
-    return "\n".join([*parts, "### Runs\n", *run_list(entries, folder), ""])
+    # Runs on a user's own pictures are in no table, since nobody else has the pictures.
+    # Neither are runs without a number of labels, which have no cell.
+    benchmarks = [entry for entry in entries if entry.data in DATASETS and entry.labels]
+    tables = [text for table in TABLES.values() if (text := render_table(table, benchmarks))]
+    return "\n".join([*tables, "### Runs\n", *list_runs(entries, folder), ""])
 
 
-def section(table: Table, entries: Sequence[dict[str, Any]]) -> str | None:
-    """A table of the lines that were run; None where there are none of its own."""
+def render_table(table: PaperTable, entries: Sequence[LedgerEntry]) -> str | None:
+    """A table of the lines that have runs; None if there are too few."""
     cells = sorted({cell_of(entry) for entry in entries}, key=lambda cell: (cell.data, cell.labels))
-    rows = [*table.rows, *(others(entries) if table.number == 1 else ())]
-    found: list[Line] = []
+    rows = [*table.rows, *(other_methods(entries) if table.number == 1 else ())]
+    lines: list[TableLine] = []
     for cell in cells if table.number != 2 else table.cells:
-        run = [line for line in lines(table, rows, [cell], entries) if line.steps is not None]
-        if len({line.row.name for line in run}) >= LEAST[table.number]:
-            found += run
-    if not found:
+        run = [line for line in build_lines(table, rows, [cell], entries) if line.steps is not None]
+        if len({line.row.name for line in run}) >= MIN_METHODS[table.number]:
+            lines += run
+    if not lines:
         return None
-    words = "\n".join(f"- {note}" for note in notes(found))
-    return f"### Table {table.number}: {table.title}\n\n{markdown(found)}\n{words}\n"
+    notes = "\n".join(f"- {note}" for note in make_notes(lines))
+    return f"### Table {table.number}: {table.title}\n\n{to_markdown(lines)}\n{notes}\n"
 
 
-def cell_of(entry: dict[str, Any]) -> Cell:
-    return Cell(entry["config"]["data"]["name"], entry["config"]["data"]["labels"])
+def cell_of(entry: LedgerEntry) -> Cell:
+    return Cell(entry.data, entry.labels or 0)
 
 
-def others(entries: Sequence[dict[str, Any]]) -> list[Row]:
-    """Methods that were run and that no table of the paper has."""
-    known = [row for table in TABLES.values() for row in table.rows]
-    named: set[str] = set()
+def other_methods(entries: Sequence[LedgerEntry]) -> list[Row]:
+    """Methods with runs that no table of the paper has."""
+    paper_rows = [row for table in TABLES.values() for row in table.rows]
+    names: set[str] = set()
     for entry in entries:
-        algorithm, cell = entry["config"]["algorithm"], cell_of(entry)
-        name = f"full-{algorithm['name']}" if "full" in algorithm else algorithm["name"]
-        # Losses with weights of their own, say, are no row that a name would tell.
-        if belongs(entry, Row(name, name), cell) and not any(
-            belongs(entry, row, cell) for row in known
+        algorithm, cell = entry.algorithm, cell_of(entry)
+        name = f"full-{algorithm['name']}" if "full" in algorithm else str(algorithm["name"])
+        # A name alone does not describe losses with other weights, so those have no row.
+        if is_run_of(entry, Row(name, name), cell) and not any(
+            is_run_of(entry, row, cell) for row in paper_rows
         ):
-            named.add(name)
-    return [Row(name, name) for name in sorted(named)]
+            names.add(name)
+    return [Row(name, name) for name in sorted(names)]
 
 
-def run_list(entries: Sequence[dict[str, Any]], folder: Path) -> list[str]:
-    """Every run: who made it, how long it took, and the file with the rest."""
+def list_runs(entries: Sequence[LedgerEntry], folder: Path) -> list[str]:
+    """Every run: what made it, how long it took, and a link to its file."""
     headings = ("run", "date", "commit", "device", "steps/s", "minutes", "command")
-    rows: list[tuple[str, ...]] = []
-    for entry in entries:
-        commit = f"`{entry['commit'][:7]}`" if entry["commit"] else "unknown"
-        if entry["dirty"]:
-            commit += " and changes"
-        speed = entry["steps_per_second"]
-        rows.append(
-            (
-                f"[{entry['name']}]({quote((folder / entry['name']).as_posix())}.json)",
-                entry["date"],
-                commit,
-                entry["device"],
-                "-" if speed is None else f"{speed:.1f}",
-                f"{entry['seconds'] / 60:.1f}",
-                f"`{entry['command']}`",
-            )
-        )
-    return markdown_rows(headings, rows)
+    return markdown_rows(headings, [describe_run(entry, folder) for entry in entries])
+
+
+def describe_run(entry: LedgerEntry, folder: Path) -> tuple[str, ...]:
+    commit = f"`{entry.commit[:7]}`" if entry.commit else "unknown"
+    speed = entry.steps_per_second
+    return (
+        f"[{entry.name}]({quote((folder / entry.name).as_posix())}.json)",
+        entry.date,
+        f"{commit} and changes" if entry.dirty else commit,
+        entry.device,
+        "-" if speed is None else f"{speed:.1f}",
+        f"{entry.seconds / 60:.1f}",
+        f"`{entry.command}`",
+    )

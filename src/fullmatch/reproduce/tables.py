@@ -1,15 +1,14 @@
-"""The lines of a table as text for people, Markdown, CSV and LaTeX."""
+"""The lines of a table as Markdown, CSV and LaTeX."""
 
 import csv
 from collections.abc import Iterable, Sequence
 from io import StringIO
 from pathlib import Path
 
-from fullmatch.errors import UserError
-from fullmatch.reproduce.grid import Table
-from fullmatch.reproduce.lines import Line, Spread
+from fullmatch.reproduce.grid import PaperTable
+from fullmatch.reproduce.lines import Mark, Spread, TableLine
 from fullmatch.reproduce.paper import STEPS
-from fullmatch.storage.atomic import aside
+from fullmatch.storage.atomic import explained_errors, write_text
 
 HEADINGS = (
     "data",
@@ -24,14 +23,21 @@ HEADINGS = (
     "mark",
 )
 NOTES = (
-    "Accuracy of the averaged model on the test images, in percent: mean ± deviation over folds.",
-    "The median is over the last 20 evaluations, or over all of them where there are fewer: in a "
-    "short run it reaches back to where training was young.",
-    f"The paper's numbers are the best of {STEPS:,} steps, chosen on the test images; the "
-    "difference is between bests, and says little where the steps differ.",
+    "Accuracy of the averaged model on the test images, in percent: mean ± standard deviation over "
+    "folds.",
+    "The median is over the last 20 evaluations. A run with fewer evaluations uses all of them, "
+    "including those from early in training.",
+    f"The paper's numbers are the best of {STEPS:,} steps, chosen on the test images. The "
+    "difference compares best with best and means little if the numbers of steps differ.",
 )
+MEANINGS = {
+    Mark.OTHER_CODE: "other code: the training code has changed since.",
+    Mark.UNKNOWN_CODE: "unknown code: the commit is not enough to tell which code made this run.",
+    Mark.OTHER_SETTINGS: "other settings: not the ones published here now, because others were "
+    "requested or because the published ones have changed since.",
+}
 
-# A setting may be a path, with anything in it.
+# A setting may be a path, which can contain any character.
 TEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "%_&#${}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -39,59 +45,52 @@ TEX = str.maketrans(
 )
 
 
-def cells_of(line: Line) -> tuple[str, ...]:
-    """A line as texts, one a heading."""
+def format_line(line: TableLine) -> tuple[str, ...]:
+    """One text per heading."""
     measure = () if line.measure == "top1" else ("top-5",)
     return (
         str(line.cell),
         ", ".join([line.row.name, *measure, *line.settings]),
         "-" if line.steps is None else f"{line.steps:,}",
         ",".join(map(str, line.folds)) or "-",
-        *(written(line.scores.get(protocol)) for protocol in ("last", "median", "best")),
-        written(line.published and Spread(*line.published)),
+        *(format_spread(line.scores.get(protocol)) for protocol in ("last", "median", "best")),
+        format_spread(line.published and Spread(*line.published)),
         "-" if line.difference is None else f"{line.difference:+.2f}",
         ", ".join(line.marks) or "-",
     )
 
 
-def written(spread: Spread | None) -> str:
+def format_spread(spread: Spread | None) -> str:
     if spread is None:
         return "-"
-    around = "" if spread.deviation is None else f" ± {spread.deviation:.2f}"
-    return f"{spread.mean:.2f}{around}"
+    deviation = "" if spread.deviation is None else f" ± {spread.deviation:.2f}"
+    return f"{spread.mean:.2f}{deviation}"
 
 
-def notes(lines: Sequence[Line]) -> list[str]:
+def make_notes(lines: Sequence[TableLine]) -> list[str]:
     """What a reader of these lines must know."""
-    found = list(NOTES)
+    notes = list(NOTES)
     if any(line.cell.data == "svhn-noextra" for line in lines):
-        found.append(
-            "svhn-noextra is SVHN without its extra images, so no number of the paper belongs "
-            "beside it."
+        notes.append(
+            "svhn-noextra is SVHN without its extra images, so the paper's numbers do not apply to "
+            "it."
         )
-    budgets = sorted({line.steps for line in lines if line.steps})
-    if len(budgets) > 1:
-        found.append("Different numbers of steps stand on lines of their own.")
+    if len({line.steps for line in lines if line.steps}) > 1:
+        notes.append("Runs with different numbers of steps are on separate lines.")
     if any(line.settings for line in lines):
-        found.append("A setting after a method's name is not the published one.")
+        notes.append("A setting after a method's name differs from the published one.")
     marks = {mark for line in lines for mark in line.marks}
-    meanings = {
-        "other code": "other code: the code that trains has changed since.",
-        "unknown code": "unknown code: the commit alone does not tell which code made it.",
-        "other settings": "other settings: not the published ones of today, whether somebody asked "
-        "for others or they have changed here since.",
-    }
-    return found + [words for mark, words in meanings.items() if mark in marks]
+    return notes + [meaning for mark, meaning in MEANINGS.items() if mark in marks]
 
 
-def columns(lines: Sequence[Line]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Headings and rows; without the column of marks where nothing is marked."""
+def to_columns(lines: Sequence[TableLine]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headings and rows; the column of marks is left out if nothing is marked."""
     headings = HEADINGS if any(line.marks for line in lines) else HEADINGS[:-1]
-    return headings, [cells_of(line)[: len(headings)] for line in lines]
+    return headings, [format_line(line)[: len(headings)] for line in lines]
 
 
-def markdown(lines: Sequence[Line]) -> str:
-    return "\n".join(markdown_rows(*columns(lines))) + "\n"
+def to_markdown(lines: Sequence[TableLine]) -> str:
+    return "\n".join(markdown_rows(*to_columns(lines))) + "\n"
 
 
 def markdown_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -100,8 +99,8 @@ def markdown_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> lis
     return [f"| {' | '.join(row)} |" for row in (headings, rule, *body)]
 
 
-def comma_separated(lines: Sequence[Line]) -> str:
-    """Numbers to compute with: means and deviations in columns of their own."""
+def to_csv(lines: Sequence[TableLine]) -> str:
+    """Plain numbers, with means and deviations in separate columns."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     spreads = ("last", "median", "best", "paper")
@@ -110,11 +109,11 @@ def comma_separated(lines: Sequence[Line]) -> str:
         ["cell", "method", "measure", "steps", "folds", *means, "difference", "marks", "settings"]
     )
     for line in lines:
-        found: list[Sequence[float | None]] = [
+        pairs: list[Sequence[float | None]] = [
             line.scores.get(name, (None, None)) for name in spreads[:3]
         ]
-        found.append(line.published or (None, None))
-        numbers = [value for pair in found for value in pair] + [line.difference]
+        pairs.append(line.published or (None, None))
+        numbers = [value for pair in pairs for value in pair] + [line.difference]
         writer.writerow(
             [
                 str(line.cell),
@@ -130,15 +129,16 @@ def comma_separated(lines: Sequence[Line]) -> str:
     return text.getvalue()
 
 
-def latex(table: Table, lines: Sequence[Line]) -> str:
-    """A tabular with booktabs' rules."""
-    headings, rows = columns(lines)
-    body = [" & ".join(map(escaped, row)) + r" \\" for row in (headings, *rows)]
+def to_latex(table: PaperTable, lines: Sequence[TableLine]) -> str:
+    """A table in the style of booktabs."""
+    headings, rows = to_columns(lines)
+    caption = ". ".join([table.title, " ".join(make_notes(lines))])
+    body = [" & ".join(map(escape_latex, row)) + r" \\" for row in (headings, *rows)]
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{{escaped(table.title)}. {' '.join(map(escaped, notes(lines)))}}}",
+            rf"\caption{{{escape_latex(caption)}}}",
             rf"\begin{{tabular}}{{{'llrlrrrrrl'[: len(headings)]}}}",
             r"\toprule",
             body[0],
@@ -152,25 +152,21 @@ def latex(table: Table, lines: Sequence[Line]) -> str:
     )
 
 
-def escaped(text: str) -> str:
+def escape_latex(text: str) -> str:
     return text.translate(TEX)
 
 
-def write(folder: Path, table: Table, lines: Sequence[Line]) -> list[Path]:
+def write_table(folder: Path, table: PaperTable, lines: Sequence[TableLine]) -> list[Path]:
     """Write all three forms."""
-    text = {
-        "md": markdown(lines) + "\n" + "\n".join(f"- {note}" for note in notes(lines)) + "\n",
-        "csv": comma_separated(lines),
-        "tex": latex(table, lines),
+    notes = "".join(f"- {note}\n" for note in make_notes(lines))
+    texts = {
+        "md": f"{to_markdown(lines)}\n{notes}",
+        "csv": to_csv(lines),
+        "tex": to_latex(table, lines),
     }
-    paths = [folder / f"table{table.number}.{ending}" for ending in text]
-    try:
+    with explained_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        for path, content in zip(paths, text.values(), strict=True):
-            with aside(path) as place:
-                place.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise UserError(
-            f"cannot write to {folder}: {error.strerror}; name another with --out"
-        ) from None
+    paths = [folder / f"table{table.number}.{ending}" for ending in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        write_text(path, text)
     return paths

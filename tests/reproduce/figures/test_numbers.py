@@ -1,4 +1,4 @@
-"""What the figures say is what the runs say."""
+"""Figures show the numbers of the runs."""
 
 from pathlib import Path
 
@@ -6,20 +6,23 @@ import pytest
 import torch
 
 from fullmatch.losses import adaptive_k
-from fullmatch.reproduce.figures import bars, pictures
-from fullmatch.reproduce.figures.curves import means
-from fullmatch.reproduce.figures.pictures import Roles, examples, role, roles
-from fullmatch.reproduce.figures.shown import Shown
+from fullmatch.reproduce.entry import LedgerCurve
+from fullmatch.reproduce.figures import bars
+from fullmatch.reproduce.figures.curves import smooth
+from fullmatch.reproduce.figures.features import compute_features
+from fullmatch.reproduce.figures.overview import BatchRoles, choose_examples, compute_roles
+from fullmatch.reproduce.figures.runs import FigureRun
 
 
-def test_means() -> None:
-    assert means([[1, 2, 3], [1.0, 2.0, 4.0]]) == [[1, 2, 3], [1.0, 2.0, 4.0]]
-    steps, values = means([list(range(120)), [float(i % 2) for i in range(120)]])
-    assert len(steps) == 60 and steps[-1] == 119 and set(values) == {0.5}
+def test_smooth() -> None:
+    short = LedgerCurve((1, 2, 3), (1.0, 2.0, 4.0))
+    assert smooth(short) == short
+    curve = smooth(LedgerCurve(tuple(range(120)), tuple(float(i % 2) for i in range(120))))
+    assert len(curve.steps) == 60 and curve.steps[-1] == 119 and set(curve.values) == {0.5}
 
 
-def test_shares_of_sure_predictions(runs: dict[str, Path]) -> None:
-    run = Shown(runs["fixmatch"])
+def test_shares_of_low_entropy(runs: dict[str, Path]) -> None:
+    run = FigureRun(runs["fixmatch"])
     probs = run.predictions()[0]
     entropy = -(probs * probs.log()).sum(dim=1)
     axes = bars.entropy([run]).axes[0]
@@ -30,37 +33,43 @@ def test_shares_of_sure_predictions(runs: dict[str, Path]) -> None:
 
 
 def test_time_of_a_step(runs: dict[str, Path]) -> None:
-    run = Shown(runs["fixmatch"])
-    run.__dict__["curves"] = {"seconds": [[10, 20, 30, 40], [100.0, 100.1, 100.2, 100.3]]}
-    assert bars.quartiles(run) == pytest.approx((10, 10, 10))
+    run = FigureRun(runs["fixmatch"])
+    run.__dict__["curves"] = {
+        "seconds": LedgerCurve((10, 20, 30, 40), (100.0, 100.1, 100.2, 100.3))
+    }
+    assert bars.step_time_quartiles(run) == pytest.approx((10, 10, 10))
 
 
 def test_roles_of_a_batch(runs: dict[str, Path]) -> None:
-    run = Shown(runs["fullmatch"])
+    run = FigureRun(runs["fullmatch"])
     images = run.source().images.read(torch.arange(32))
-    found = roles(run.classifier(), images, threshold=0.12)
-    assert found.weak.shape == found.strong.shape == (32, 1, 8, 8)
-    assert 2 <= found.k <= 10
-    assert (found.negative.sum(dim=1) <= 10 - found.k).all()
-    assert (found.selected == (found.probs.amax(dim=1) >= 0.12)).all()
+    roles = compute_roles(run.classifier(), images, threshold=0.12)
+    assert roles.weak.shape == roles.strong.shape == (32, 1, 8, 8)
+    assert 2 <= roles.k <= 10
+    assert (roles.negative.sum(dim=1) <= 10 - roles.k).all()
+    assert (roles.selected == (roles.probs.amax(dim=1) >= 0.12)).all()
 
 
-def test_role_and_examples() -> None:
+def test_roles_and_examples() -> None:
     probs = torch.tensor([[0.97, 0.02, 0.01], [0.5, 0.3, 0.2], [0.6, 0.3, 0.1]])
     views = torch.zeros(3, 1, 2, 2)
     negative = torch.tensor([[False, False, True]] * 3)
-    found = Roles(views, views, probs, negative, torch.tensor([True, False, False]), 2)
-    assert [role(found, 0, c) for c in range(3)] == ["pseudo-label", "non-target", "negative"]
-    assert [role(found, 1, c) for c in range(3)] == ["undecided", "undecided", "negative"]
-    assert examples(found) == [0, 1, 2]
+    roles = BatchRoles(views, views, probs, negative, torch.tensor([True, False, False]), 2)
+    assert [roles.role(0, label) for label in range(3)] == [
+        "pseudo-label",
+        "non-target",
+        "negative",
+    ]
+    assert [roles.role(1, label) for label in range(3)] == ["undecided", "undecided", "negative"]
+    assert choose_examples(roles) == [0, 1, 2]
     assert adaptive_k(probs, probs) == 2
 
 
 def test_features_come_from_the_network(runs: dict[str, Path]) -> None:
-    run = Shown(runs["eml"])
+    run = FigureRun(runs["eml"])
     classifier = run.classifier()
     images = run.source().images.read(torch.arange(150))
-    features, probs = pictures.features_of(classifier, images)
+    features, probs = compute_features(classifier, images)
     with torch.no_grad():
         assert torch.allclose(probs, classifier(images), atol=1e-5)
         logits = classifier.network.classify(features)

@@ -6,65 +6,64 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fullmatch.errors import UserError, did_you_mean
-from fullmatch.reproduce.figures import bars, curves, pictures
-from fullmatch.reproduce.figures.shown import Shown, told_apart
-from fullmatch.reproduce.figures.style import COLORS, save, styled
+from fullmatch.reproduce.figures import bars, curves, features, overview
+from fullmatch.reproduce.figures.runs import FigureRun, make_labels_unique
+from fullmatch.reproduce.figures.style import COLORS, figure_style, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURES", "Drawing", "drawn", "find"]
+__all__ = ["FIGURES", "PaperFigure", "draw_figure", "find_figure"]
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """A figure that can be asked for."""
+class PaperFigure:
+    """A figure that can be drawn."""
 
-    draw: Callable[[Sequence[Shown]], "Figure"]
-    paper: str  # its number in the paper, or nothing
-    words: str
+    draw: Callable[[Sequence[FigureRun]], "Figure"]
+    number: str = ""  # in the paper; empty if it has none
 
 
 FIGURES = {
-    "pseudo-labels": Drawing(
-        curves.pseudo_labels, "1a", "share of images with a pseudo-label over training"
-    ),
-    "negatives": Drawing(curves.negatives, "1b", "negatives an image, and how many are right"),
-    "ambiguous": Drawing(bars.ambiguous, "2", "confidences of the most ambiguous test image"),
-    "entropy": Drawing(bars.entropy, "4", "how sure the predictions on the test images are"),
-    "tsne": Drawing(pictures.tsne, "", "features of test images in the plane"),
-    "overview": Drawing(pictures.overview, "", "the role of every class in one real batch"),
-    "top-k": Drawing(curves.top_k, "", "top-5 and top-9 accuracy over training"),
-    "time": Drawing(bars.time, "", "time of a step"),
-    "accuracy": Drawing(curves.accuracy, "", "test accuracy over training"),
+    "pseudo-labels": PaperFigure(curves.pseudo_labels, "1a"),
+    "negatives": PaperFigure(curves.negatives, "1b"),
+    "ambiguous": PaperFigure(bars.ambiguous, "2"),
+    "entropy": PaperFigure(bars.entropy, "4"),
+    "tsne": PaperFigure(features.tsne),
+    "overview": PaperFigure(overview.overview),
+    "top-k": PaperFigure(curves.top_k),
+    "time": PaperFigure(bars.time),
+    "accuracy": PaperFigure(curves.accuracy),
 }
 
 
-def find(name: str) -> str:
-    """The name of a figure, also by its number in the paper."""
-    for known, drawing in FIGURES.items():
-        if name.lower().removeprefix("fig") in (known, drawing.paper or known):
-            return known
+def find_figure(text: str) -> str:
+    """The name of a figure, which may be given by its number in the paper."""
+    for name, figure in FIGURES.items():
+        if text.lower().removeprefix("fig") in (name, figure.number or name):
+            return name
     listed = ", ".join(
-        f"{known} ({drawing.paper})" if drawing.paper else known
-        for known, drawing in FIGURES.items()
+        f"{name} ({figure.number})" if figure.number else name for name, figure in FIGURES.items()
     )
     raise UserError(
-        f"unknown figure {name!r}: expected one of {listed}{did_you_mean(name, FIGURES)}"
+        f"unknown figure {text!r}: expected one of {listed}{did_you_mean(text, FIGURES)}"
     )
 
 
-def drawn(
+def draw_figure(
     name: str, runs: Sequence[Path], out: Path, *, root: Path | None = None, stem: str | None = None
 ) -> list[Path]:
-    """Draw a figure from run folders, or, where curves are enough, from entries of the ledger."""
-    known = find(name)
+    """Draw a figure from run folders, or, if it needs only curves, from entries of the ledger."""
+    name = find_figure(name)
     if not runs:
-        raise UserError(f"the figure {known!r} needs runs: name one or more run folders")
+        raise UserError(f"the figure {name!r} needs runs: list one or more run folders")
     if stem is not None and (Path(stem).name != stem or not stem.strip(".")):
-        raise UserError(f"--stem {stem} is no plain name of a file; name its folder with --out")
+        raise UserError(f"--stem {stem} is not a plain file name; choose the folder with --out")
     if len(runs) > len(COLORS):
-        raise UserError(f"a figure shows {len(COLORS)} runs at most, not {len(runs)}; name fewer")
-    with styled():
-        figure = FIGURES[known].draw(told_apart([Shown(path, root) for path in runs]))
-        return save(figure, out, stem or known)
+        raise UserError(
+            f"a figure shows at most {len(COLORS)} runs, not {len(runs)}; list fewer of them"
+        )
+    with figure_style():
+        loaded = [FigureRun(path, root) for path in runs]
+        make_labels_unique(loaded)
+        return save_figure(FIGURES[name].draw(loaded), out, stem or name)

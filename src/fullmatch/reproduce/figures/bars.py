@@ -1,4 +1,4 @@
-"""Figures of amounts: confidences of an image, entropies of predictions, time of a step."""
+"""Bar charts: confidences on one image, entropies of predictions, time per step."""
 
 import itertools
 import statistics
@@ -6,53 +6,64 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fullmatch.errors import UserError
-from fullmatch.reproduce.figures.shown import Shown, about, having
+from fullmatch.reproduce.figures.runs import FigureRun, describe_runs, runs_with
 from fullmatch.reproduce.figures.style import COLORS, canvas
 
 if TYPE_CHECKING:
     import numpy as np
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
+    from torch import Tensor
 
-LOW = 0.25  # nats; a prediction below is called sure
-CLASSES = 12  # shown at most, those of the largest confidence
+LOW_ENTROPY = 0.25  # nats
+SHOWN_CLASSES = 12  # at most, the most confident ones
 
 
-def ambiguous(runs: Sequence[Shown]) -> "Figure":
-    """Confidences of the test image whose second best class is the likeliest, by the first run."""
+def ambiguous(runs: Sequence[FigureRun]) -> "Figure":
+    """Confidences on the test image whose second class has the highest one, by the first run."""
     first = runs[0]
     probs, labels = first.predictions()
-    chosen = int(probs.topk(2, dim=1).values[:, 1].argmax())
-    names, truth = first.classes(), int(labels[chosen])
-    picture = picture_of(first, chosen, len(labels))
-    figure, axes = canvas(
-        1, 2, width=7.6, height=3.6, width_ratios=[1, 2.6] if picture is not None else [0.01, 1]
-    )
-    axes[0].axis("off")
-    if picture is not None:
-        axes[0].imshow(picture, cmap="gray", interpolation="nearest")
-        axes[0].set_title(f"test image {chosen}:\n{names[truth]}", loc="left")
-    order = probs[chosen].argsort(descending=True)[:CLASSES].tolist()
-    order.sort()
-    width = 0.8 / len(runs)
-    for at, (run, color) in enumerate(zip(runs, COLORS, strict=False)):
-        theirs, truths = run.predictions()
-        if theirs.shape != probs.shape or not truths.equal(labels):
-            raise UserError(f"{run.path} was tested on other images than {first.path}")
-        heights = [100 * float(theirs[chosen, c]) for c in order]
-        places = [place + (at - (len(runs) - 1) / 2) * width for place in range(len(order))]
-        axes[1].bar(places, heights, width, color=color, label=run.label)
-    axes[1].set_xticks(range(len(order)), [names[c] for c in order], rotation=40, ha="right")
-    axes[1].grid(axis="x", visible=False)
-    axes[1].set_ylabel("confidence (%)")
-    axes[1].set_ylim(0, 100)
-    axes[1].set_title(about(runs), loc="left")
-    axes[1].legend()
+    image = int(probs.topk(2, dim=1).values[:, 1].argmax())
+    pixels = read_test_image(first, image, len(labels))
+    widths = [0.01, 1] if pixels is None else [1, 2.6]
+    figure, (left, right) = canvas(1, 2, width=7.6, height=3.6, width_ratios=widths)
+    left.axis("off")
+    if pixels is not None:
+        left.imshow(pixels, cmap="gray", interpolation="nearest")
+        left.set_title(f"test image {image}:\n{first.classes[int(labels[image])]}", loc="left")
+    draw_confidences(right, runs, image, probs, labels)
     return figure
 
 
-def picture_of(run: Shown, index: int, count: int) -> "NDArray[np.uint8] | None":
-    """The image itself, where its data is at hand."""
+def draw_confidences(
+    axes: "Axes", runs: Sequence[FigureRun], image: int, probs: "Tensor", labels: "Tensor"
+) -> None:
+    """One bar per run and class; `probs` and `labels` are those of the first run."""
+    first = runs[0]
+    order = sorted(probs[image].argsort(descending=True)[:SHOWN_CLASSES].tolist())
+    width = 0.8 / len(runs)
+    for at, (run, color) in enumerate(zip(runs, COLORS, strict=False)):
+        other, true_classes = run.predictions()
+        if other.shape != probs.shape or not true_classes.equal(labels):
+            raise UserError(
+                f"{run.path} was tested on other images than {first.path}; choose runs of the "
+                "same data"
+            )
+        heights = [100 * float(other[image, label]) for label in order]
+        places = [place + (at - (len(runs) - 1) / 2) * width for place in range(len(order))]
+        axes.bar(places, heights, width, color=color, label=run.label)
+    names = [first.classes[label] for label in order]
+    axes.set_xticks(range(len(order)), names, rotation=40, ha="right")
+    axes.grid(axis="x", visible=False)
+    axes.set_ylabel("confidence (%)")
+    axes.set_ylim(0, 100)
+    axes.set_title(describe_runs(runs), loc="left")
+    axes.legend()
+
+
+def read_test_image(run: FigureRun, index: int, count: int) -> "NDArray[np.uint8] | None":
+    """The image itself, if the data is on this machine."""
     import torch
 
     try:
@@ -64,57 +75,59 @@ def picture_of(run: Shown, index: int, count: int) -> "NDArray[np.uint8] | None"
     return test.read(torch.tensor([index]))[0].permute(1, 2, 0).numpy()
 
 
-def entropy(runs: Sequence[Shown]) -> "Figure":
-    """Histogram of the entropy of each prediction, and the share of sure ones."""
+def entropy(runs: Sequence[FigureRun]) -> "Figure":
+    """Histogram of the entropy of each prediction, and how many have a low one."""
     import torch
 
     figure, axes = canvas()
-    found = [torch.special.entr(run.predictions()[0]).sum(dim=1) for run in runs]
-    top = max(float(values.max()) for values in found)
-    edges = [LOW * i for i in range(int(top / LOW) + 2)]
-    width = 0.8 * LOW / len(runs)
-    for at, (run, values, color) in enumerate(zip(runs, found, COLORS, strict=False)):
+    entropies = [torch.special.entr(run.predictions()[0]).sum(dim=1) for run in runs]
+    top = max(float(values.max()) for values in entropies)
+    edges = [LOW_ENTROPY * i for i in range(int(top / LOW_ENTROPY) + 2)]
+    width = 0.8 * LOW_ENTROPY / len(runs)
+    for at, (run, values, color) in enumerate(zip(runs, entropies, COLORS, strict=False)):
         counts = torch.histogram(values, torch.tensor(edges, dtype=values.dtype)).hist
         shares = (100 * counts / len(values)).tolist()
-        sure = 100 * float((values < LOW).double().mean())
-        places = [edge + LOW / 2 + (at - (len(runs) - 1) / 2) * width for edge in edges[:-1]]
-        axes.bar(places, shares, width, color=color, label=f"{run.label}: {sure:.1f} % below {LOW}")
+        low = 100 * float((values < LOW_ENTROPY).double().mean())
+        offset = LOW_ENTROPY / 2 + (at - (len(runs) - 1) / 2) * width
+        places = [edge + offset for edge in edges[:-1]]
+        label = f"{run.label}: {low:.1f} % below {LOW_ENTROPY}"
+        axes.bar(places, shares, width, color=color, label=label)
     axes.set_xticks(edges)
     axes.grid(axis="x", visible=False)
     axes.set_xlabel("entropy of the prediction (nats)")
     axes.set_ylabel("test images (%)")
-    axes.set_title(about(runs), loc="left")
+    axes.set_title(describe_runs(runs), loc="left")
     axes.legend()
     return figure
 
 
-def time(runs: Sequence[Shown]) -> "Figure":
-    """The usual time of a step; the line spans the middle half of what was measured."""
-    shown = having(runs, "seconds", "fullmatch train")
+def time(runs: Sequence[FigureRun]) -> "Figure":
+    """The median time of a step; the line spans the middle half of the measurements."""
+    shown = runs_with(runs, "seconds", "fullmatch train")
     figure, axes = canvas(height=1.3 + 0.5 * len(shown))
     devices = {run.device for run in shown}
     for at, (run, color) in enumerate(zip(shown, COLORS, strict=False)):
-        low, middle, high = quartiles(run)
-        axes.barh(at, middle, 0.6, color=color)
+        low, median, high = step_time_quartiles(run)
+        axes.barh(at, median, 0.6, color=color)
         axes.plot([low, high], [at, at], color="black", linewidth=1)
-        axes.annotate(f" {middle:.2f} ms", (max(high, middle), at), va="center")
+        axes.annotate(f" {median:.2f} ms", (max(high, median), at), va="center")
     names = [run.label if len(devices) == 1 else f"{run.label}\n{run.device}" for run in shown]
     axes.set_yticks(range(len(shown)), names)
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.margins(x=0.15)
-    axes.set_xlabel("time of a training step (ms)")
+    axes.set_xlabel("time per training step (ms)")
     where = f", {shown[0].device}" if len(devices) == 1 else ""
-    axes.set_title(about(shown) + where, loc="left")
+    axes.set_title(describe_runs(shown) + where, loc="left")
     return figure
 
 
-def quartiles(run: Shown) -> tuple[float, float, float]:
-    """Milliseconds of a step between lines of the log."""
-    steps, seconds = run.curves["seconds"]
-    spans = itertools.pairwise(zip(steps, seconds, strict=True))
+def step_time_quartiles(run: FigureRun) -> tuple[float, float, float]:
+    """Milliseconds per step, from the times between two lines of the log."""
+    curve = run.curves["seconds"]
+    spans = itertools.pairwise(zip(curve.steps, curve.values, strict=True))
     times = [1000 * (t - s) / (b - a) for (a, s), (b, t) in spans if t > s]
     if len(times) < 2:
-        raise UserError(f"{run.path} is too short to tell the time of a step; train it further")
-    low, middle, high = statistics.quantiles(times, n=4)
-    return low, middle, high
+        raise UserError(f"{run.path} is too short to measure the time of a step; train it further")
+    low, median, high = statistics.quantiles(times, n=4)
+    return low, median, high

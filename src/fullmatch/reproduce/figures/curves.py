@@ -1,97 +1,102 @@
-"""Figures of what changes over training."""
+"""Figures of metrics over training."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fullmatch.reproduce.figures.shown import Shown, about, having
-from fullmatch.reproduce.figures.style import COLORS, canvas, steps_axis
-from fullmatch.reproduce.ledger import Curve
+from fullmatch.reproduce.entry import LedgerCurve
+from fullmatch.reproduce.figures.runs import FigureRun, describe_runs, runs_with
+from fullmatch.reproduce.figures.style import COLORS, canvas, format_steps_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-CLIMB = 0.1  # share of a training in which accuracy rises steeply
-SMOOTH = 60  # points that a noisy curve is brought down to
+EARLY = 0.1  # fraction of training in which accuracy rises steeply
+POINTS = 60  # of a smoothed curve, at most
 
 
-def pseudo_labels(runs: Sequence[Shown]) -> "Figure":
+def pseudo_labels(runs: Sequence[FigureRun]) -> "Figure":
     """The share of unlabeled images that are confident enough for a pseudo-label."""
     figure, axes = canvas()
-    shown = having(runs, "selected", "a method with pseudo-labels")
+    shown = runs_with(runs, "selected", "a method with pseudo-labels")
     for run, color in zip(shown, COLORS, strict=False):
-        steps, values = means(run.curves["selected"])
-        axes.plot(steps, [100 * value for value in values], color=color, label=run.label)
-    finish(axes, shown)
+        axes.plot(*in_percent(smooth(run.curves["selected"])), color=color, label=run.label)
+    label_axes(axes, shown)
     axes.set_ylabel("images with a pseudo-label (%)")
     axes.set_ylim(bottom=0)
     return figure
 
 
-def accuracy(runs: Sequence[Shown]) -> "Figure":
-    """The averaged model on the test images; the first climb, alike for all, is cut off below."""
+def accuracy(runs: Sequence[FigureRun]) -> "Figure":
+    """The averaged model on the test images; the y axis leaves out the first steep rise."""
     figure, axes = canvas()
-    shown = having(runs, "teacher.top1", "a benchmark")
+    shown = runs_with(runs, "teacher.top1", "a benchmark")
     later: list[float] = []
     for run, color in zip(shown, COLORS, strict=False):
-        steps, values = run.curves["teacher.top1"]
-        percent = [100 * value for value in values]
+        steps, percent = in_percent(run.curves["teacher.top1"])
         axes.plot(steps, percent, color=color, label=f"{run.label}: {percent[-1]:.1f}")
-        later += [y for x, y in zip(steps, percent, strict=True) if x > CLIMB * steps[-1]]
-    finish(axes, shown)
+        later += [y for x, y in zip(steps, percent, strict=True) if x > EARLY * steps[-1]]
+    label_axes(axes, shown)
     axes.legend(loc="lower right")
     axes.set_ylabel("test accuracy (%)")
     axes.set_ylim(bottom=10 * (min(later) // 10))
     return figure
 
 
-def negatives(runs: Sequence[Shown]) -> "Figure":
-    """How many negatives an image has, and how many of them are right."""
+def negatives(runs: Sequence[FigureRun]) -> "Figure":
+    """The number of negatives per image, and how many of them are right."""
     figure, (upper, lower) = canvas(2, 1, height=5.2, sharex=True)
-    shown = having(runs, "negatives", "fullmatch or fullflex")
+    shown = runs_with(runs, "negatives", "fullmatch or fullflex")
     for run, color in zip(shown, COLORS, strict=False):
-        upper.plot(*means(run.curves["negatives"]), color=color, label=run.label)
+        curve = smooth(run.curves["negatives"])
+        upper.plot(curve.steps, curve.values, color=color, label=run.label)
         if "negative_accuracy" in run.curves:
-            steps, values = means(run.curves["negative_accuracy"])
-            lower.plot(steps, [100 * value for value in values], color=color)
-    finish(upper, shown)
+            lower.plot(*in_percent(smooth(run.curves["negative_accuracy"])), color=color)
+    label_axes(upper, shown)
     upper.set_xlabel("")
-    upper.set_ylabel("negatives an image")
+    upper.set_ylabel("negatives per image")
     upper.set_ylim(bottom=0)
-    steps_axis(lower)
-    lower.set_ylabel("of them right (%)")
+    format_steps_axis(lower)
+    lower.set_ylabel("right negatives (%)")
     lower.set_ylim(top=100.3)
     return figure
 
 
-def top_k(runs: Sequence[Shown]) -> "Figure":
-    """How often the true class of an unlabeled image is among the best five or nine."""
+def top_k(runs: Sequence[FigureRun]) -> "Figure":
+    """How often the true class of an unlabeled image is among the top five or nine."""
     figure, axes = canvas()
-    shown = having(runs, "unlabeled_top5", "a method with pseudo-labels and over five classes")
+    shown = runs_with(
+        runs, "unlabeled_top5", "a method with pseudo-labels and more than five classes"
+    )
     for run, color in zip(shown, COLORS, strict=False):
         for top, dash in ((5, "-"), (9, "--")):
             if curve := run.curves.get(f"unlabeled_top{top}"):
-                steps, values = means(curve)
-                percent = [100 * value for value in values]
                 name = f"{run.label}, top-{top}"
-                axes.plot(steps, percent, dash, color=color, label=name)
-    finish(axes, shown)
-    axes.set_ylabel("true class among the best (%)")
+                axes.plot(*in_percent(smooth(curve)), dash, color=color, label=name)
+    label_axes(axes, shown)
+    axes.set_ylabel("true class in the top 5 or 9 (%)")
     axes.set_ylim(top=100.5)
     return figure
 
 
-def means(curve: Curve) -> Curve:
-    """Neighbouring points averaged, so that the noise of single batches does not hide the rest."""
-    steps, values = curve
-    width = -(-len(steps) // SMOOTH)
+def smooth(curve: LedgerCurve) -> LedgerCurve:
+    """Means of neighboring points, so that the noise of single batches does not hide the trend."""
+    steps, values = curve.steps, curve.values
+    width = -(-len(steps) // POINTS)
     starts = range(0, len(steps), width)
     parts = [(steps[at : at + width], values[at : at + width]) for at in starts]
-    return [[s[-1] for s, _ in parts], [sum(v) / len(v) for _, v in parts]]
+    return LedgerCurve(
+        tuple(part[-1] for part, _ in parts), tuple(sum(part) / len(part) for _, part in parts)
+    )
 
 
-def finish(axes: "Axes", runs: Sequence[Shown]) -> None:
+def in_percent(curve: LedgerCurve) -> tuple[tuple[int, ...], list[float]]:
+    """Steps, and values as percentages."""
+    return curve.steps, [100 * value for value in curve.values]
+
+
+def label_axes(axes: "Axes", runs: Sequence[FigureRun]) -> None:
     """Title, legend and the axis of steps."""
-    axes.set_title(about(runs), loc="left")
-    steps_axis(axes)
+    axes.set_title(describe_runs(runs), loc="left")
+    format_steps_axis(axes)
     axes.legend(loc="best")

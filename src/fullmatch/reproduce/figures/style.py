@@ -1,16 +1,16 @@
-"""One look for all figures, and two files of each."""
+"""One style for all figures, each saved as SVG and PNG."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fullmatch.errors import UserError
+from fullmatch.storage.atomic import explained_errors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Told apart by people with any colour vision, and in grey.
+# Distinct for any color vision, and in gray.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 SETTINGS: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -25,12 +25,12 @@ SETTINGS: dict[Any, Any] = {
     "lines.linewidth": 1.6,
     "savefig.dpi": 130,
     "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "fullmatch",  # the same drawing gives the same file
+    "svg.hashsalt": "fullmatch",  # the same figure gives the same file
 }
 
 
-def styled() -> AbstractContextManager[None]:
-    """Draw and save within this."""
+def figure_style() -> AbstractContextManager[None]:
+    """The style within which figures are drawn and saved."""
     import matplotlib
 
     return matplotlib.rc_context(SETTINGS)
@@ -39,35 +39,31 @@ def styled() -> AbstractContextManager[None]:
 def canvas(
     rows: int = 1, columns: int = 1, *, width: float = 6.4, height: float = 3.8, **more: Any
 ) -> tuple["Figure", Any]:
-    """A figure without any window, and its axes."""
+    """A figure without a window, and its axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, **more)
 
 
-def steps_axis(axes: "Axes") -> None:
+def format_steps_axis(axes: "Axes") -> None:
     import numpy as np
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axes.set_xlabel("training step")
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     for line in axes.get_lines():
-        if np.size(line.get_xdata()) == 1:  # a curve of one point would not be seen
+        if np.size(line.get_xdata()) == 1:  # a curve of one point would be invisible
             line.set_marker("o")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{step:,.0f}"))
     axes.set_xlim(left=0)
 
 
-def save(figure: "Figure", out: Path, stem: str) -> list[Path]:
+def save_figure(figure: "Figure", out: Path, stem: str) -> list[Path]:
     """Write SVG and PNG."""
     paths = [out / f"{stem}.svg", out / f"{stem}.png"]
-    try:
+    with explained_errors(out):
         out.mkdir(parents=True, exist_ok=True)
         figure.savefig(paths[0], metadata={"Date": None})
         figure.savefig(paths[1])
-    except OSError as error:
-        raise UserError(
-            f"cannot write to {out}: {error.strerror}; name another with --out"
-        ) from None
     return paths
