@@ -11,7 +11,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.labeling.served import serving
 from tests.own_pictures import save
-from tests.report.browser import browser, prefer, resize, visit
+from tests.browser import browser, prefer, resize, visit
 
 SIDES = {"circle": 60, "pentagon": 5, "square": 4, "triangle": 3}
 

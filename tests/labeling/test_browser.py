@@ -14,7 +14,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from fullmatch.labeling.server import LabelServer
 from tests.labeling.served import serving
 from tests.own_pictures import clean_folder, picture, save
-from tests.report.browser import browser, prefer, resize, visit
+from tests.browser import browser, prefer, resize, visit
 
 ODD = '<img src=x onerror="document.title=1">'
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fullmatch.pages.palette import DARK, LIGHT, SERIES, follow_theme, css_variables
+from fullmatch.pages.palette import DARK, LIGHT, SERIES, css_variables, follow_theme
 
 
 def brightness(color: str) -> float:

@@ -1,26 +1,26 @@
-"""Drawings taken apart again."""
+"""The SVG of charts, parsed and checked."""
 
 import re
 from xml.etree import ElementTree
 
-from fullmatch.report.drawing import Drawing
+from fullmatch.report.chart import Chart
 
 
-def parsed(drawing: Drawing | None, name: str = "it") -> ElementTree.Element:
-    assert drawing is not None
-    return ElementTree.fromstring(drawing.svg(name))
+def parse_svg(chart: Chart | None, prefix: str = "it") -> ElementTree.Element:
+    assert chart is not None
+    return ElementTree.fromstring(chart.to_svg(prefix))
 
 
 def texts(svg: ElementTree.Element) -> list[str]:
     return ["".join(element.itertext()).strip() for element in svg.iter() if element.tag == "text"]
 
 
-def check(drawing: Drawing | None) -> None:
-    """What holds for every drawing in a page."""
-    svg = parsed(drawing)
-    assert drawing is not None and drawing.title and drawing.words.endswith(".")
-    assert svg.get("role") == "img" and drawing.words in (svg.get("aria-label") or "")
+def check_chart(chart: Chart | None) -> None:
+    """What holds for every chart in a page."""
+    svg = parse_svg(chart)
+    assert chart is not None and chart.title and chart.summary.endswith(".")
+    assert svg.get("role") == "img" and chart.summary in (svg.get("aria-label") or "")
     assert "width" not in svg.attrib  # the page decides
-    whole = drawing.svg("it")
-    assert "<metadata" not in whole and "<style" not in whole
-    assert not re.findall(r"(?:fill|stroke): #\w+", whole), "every colour has a role"
+    text = chart.to_svg("it")
+    assert "<metadata" not in text and "<style" not in text
+    assert not re.findall(r"(?:fill|stroke): #\w+", text), "every color has a role"

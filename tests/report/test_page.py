@@ -1,5 +1,7 @@
 """Whole pages for every kind of run."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,39 +11,41 @@ import pytest
 from PIL import Image
 
 from fullmatch.report import page
-from fullmatch.report.gallery import Pictures
-from fullmatch.storage.runs import Predictions, Run, read_run
-from tests.report.reading import read
-from tests.report.written import ODD, write_run
+from fullmatch.storage.predictions import Album, Predictions
+from fullmatch.storage.result import HealthFinding
+from fullmatch.storage.runs import StoredRun, read_run
+from tests.html_page import parse_page
+from tests.written_runs import ODD, make_estimate, write_old_run, write_run
 
 
-def blank(run: Run, found: Predictions | None = None) -> Pictures:
-    """Grey squares for what is said of the test images, or of others."""
-    found = found or run.predictions
-    assert found is not None
-    return Pictures(lambda at: Image.new("L", (8, 8), at), lambda at: f"number {at}", found)
+def make_album(run: StoredRun, predictions: Predictions | None = None) -> Album:
+    """Gray squares, with the run's predictions or with others."""
+    predictions = predictions or run.predictions
+    assert predictions is not None
+    return Album(lambda at: Image.new("L", (8, 8), at), lambda at: f"number {at}", predictions)
 
 
-def sections(text: str) -> list[str]:
-    return [found["id"] or "" for found in read(text).named("section")]
+def section_ids(text: str) -> list[str]:
+    return [section["id"] or "" for section in parse_page(text).named("section")]
 
 
-def test_a_real_run_with_pictures_and_baseline(digits_run: Path) -> None:
+def test_trained_run_with_pictures_and_baseline(digits_run: Path) -> None:
     run = read_run(digits_run)
-    text = page.report(run, blank(run))
-    found = read(text)
-    assert sections(text) == [
+    text = page.render_report(run, make_album(run))
+    parsed = parse_page(text)
+    assert section_ids(text) == [
         *("result", "next", "curves", "unlabeled", "classes"),
         *("confusion", "calibration", "pictures", "settings"),
     ]
-    assert "digits, 40 labels: fullmatch" in found.text
-    assert "The unlabeled images" in found.text and "labels alone" in found.text
-    assert len(found.named("img")) == 2 * page.PICTURES
-    assert "training.batch" in found.text
+    assert "digits, 40 labels: fullmatch" in parsed.text
+    assert "The unlabeled pictures" in parsed.text
+    assert "compared with the same network trained on the labels only" in parsed.text
+    assert len(parsed.named("img")) == 2 * page.THUMBNAILS
+    assert "training.batch" in parsed.text
 
 
 @pytest.mark.parametrize(
-    ("facts", "there", "away"),
+    ("facts", "present", "absent"),
     [
         ({}, {"curves", "calibration"}, {"pictures"}),
         ({"finished": False}, {"result", "next", "curves"}, {"classes", "calibration"}),
@@ -51,91 +55,112 @@ def test_a_real_run_with_pictures_and_baseline(digits_run: Path) -> None:
         ({"unlabeled": 6}, {"curves", "classes"}, {"unlabeled"}),
     ],
 )
-def test_what_is_shown(tmp_path: Path, facts: Any, there: set[str], away: set[str]) -> None:
-    found = set(sections(page.report(read_run(write_run(tmp_path / "run", **facts)))))
-    assert there <= found and not away & found
+def test_sections(tmp_path: Path, facts: Any, present: set[str], absent: set[str]) -> None:
+    ids = set(section_ids(page.render_report(read_run(write_run(tmp_path / "run", **facts)))))
+    assert present <= ids and not absent & ids
 
 
-def test_nothing_a_user_wrote_becomes_markup(tmp_path: Path) -> None:
-    ill = {"words": "<i>ill</i>", "knob": "<i>pill</i>"}
-    path = write_run(tmp_path / "<b>run</b>", classes=ODD, health=[ill], data="<u>pets</u>")
-    text = page.report(read_run(path), blank(read_run(path)))
-    found = read(text)
-    assert not {"b", "i", "u", "note"} & {name for name, _ in found.tags}
-    assert "<script>alert(1)</script>" in found.text and "<i>ill</i>" in found.text
-    assert "a <note>" in found.text and '$x_1$ & "quoted"' in found.text
-    read(page.comparison([read_run(path), read_run(path)]))
+def test_old_runs_give_the_same_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(tmp_path / "new" / "run")
+    write_old_run(tmp_path / "old" / "run")
+    pages = []
+    for place in ("new", "old"):
+        monkeypatch.chdir(tmp_path / place)
+        run = read_run(Path("run"))
+        pages.append(page.render_report(run, make_album(run)))
+    assert pages[0] == pages[1]
+
+
+def test_text_from_users_is_escaped(tmp_path: Path) -> None:
+    finding = HealthFinding(kind="k", message="<i>ill</i>", advice="<i>pill</i>")
+    path = write_run(tmp_path / "<b>run</b>", classes=ODD, health=(finding,), data="<u>pets</u>")
+    text = page.render_report(read_run(path), make_album(read_run(path)))
+    parsed = parse_page(text)
+    assert not {"b", "i", "u", "note"} & {name for name, _ in parsed.tags}
+    assert "<script>alert(1)</script>" in parsed.text and "<i>ill</i>" in parsed.text
+    assert "a <note>" in parsed.text and '$x_1$ & "quoted"' in parsed.text
+    parse_page(page.render_comparison([read_run(path), read_run(path)]))
 
 
 def test_classes_by_their_held_out_labels(tmp_path: Path) -> None:
-    honest = {"accuracy": 0.5, "interval": [0.2, 0.8], "per_class": dict.fromkeys(ODD, 0.5)}
-    honest["per_class"] |= {ODD[1]: None, ODD[2]: 0.25}
-    path = write_run(tmp_path / "run", classes=ODD, test=False, evaluated=False, honest=honest)
-    text = read(page.report(read_run(path))).text
-    table = text[text.index("Held-out labels right") :]
-    assert [table.index(name) for name in (ODD[2], ODD[0], ODD[1])] == sorted(
-        table.index(name) for name in ODD
-    )
+    per_class = {ODD[0]: 0.5, ODD[1]: None, ODD[2]: 0.25}
+    estimate = make_estimate(per_class=per_class)
+    path = write_run(tmp_path / "run", classes=ODD, test=False, evaluated=False, estimate=estimate)
+    text = parse_page(page.render_report(read_run(path))).text
+    table = text[text.index("Accuracy on held-out labels") :]
+    assert table.index(ODD[2]) < table.index(ODD[0]) < table.index(ODD[1])
     assert "not measured" in table[table.index(ODD[1]) :]
 
 
-def test_why_there_are_no_pictures(tmp_path: Path) -> None:
-    text = page.report(read_run(write_run(tmp_path / "run")), None, "They were <moved>.")
-    assert "They were <moved>." in read(text).text
+def test_reason_for_missing_pictures(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "run"))
+    text = page.render_report(run, None, "They were <moved>.")
+    assert "They were <moved>." in parse_page(text).text
 
 
-def test_few_test_images_say_nothing_of_calibration(tmp_path: Path) -> None:
-    text = page.report(read_run(write_run(tmp_path / "run")))
-    assert "too few test images" in text and "reliability-0" not in text
+def test_few_test_images_give_no_calibration_chart(tmp_path: Path) -> None:
+    text = page.render_report(read_run(write_run(tmp_path / "run")))
+    assert "too few test pictures" in text and "reliability-0" not in text
 
 
-def test_a_run_without_mistakes(tmp_path: Path) -> None:
+def test_run_without_mistakes(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "run"))
     assert run.predictions is not None
-    right = Predictions(run.predictions.probabilities, run.predictions.predicted)
-    text = page.report(replace(run, predictions=right), blank(run, right))
-    assert "every test image is classified right" in text
+    correct = Predictions(run.predictions.probabilities, run.predictions.predicted)
+    text = page.render_report(replace(run, predictions=correct), make_album(run, correct))
+    assert "every test picture is classified correctly" in text
 
 
 @pytest.mark.parametrize("count", [1, 2, 100])
 def test_unlabeled_pictures_where_there_is_no_test(tmp_path: Path, count: int) -> None:
     run = read_run(write_run(tmp_path / "run", test=False, evaluated=False))
     probabilities = np.random.default_rng(0).dirichlet([1, 1, 1], count)
-    found = Predictions(probabilities, np.full(count, -1))
-    text = page.report(run, blank(run, found))
-    shown = [image["alt"] or "" for image in read(text).named("img")]
-    assert len(shown) == len(set(shown)) == min(count, 2 * page.PICTURES)
-    assert "pictures" in sections(text) and 'class="wrong"' not in text
-    assert f"{count} unlabeled pictures" in text and "Least sure" in text
-    assert all("it is" not in words for words in shown)
+    predictions = Predictions(probabilities, np.full(count, -1))
+    text = page.render_report(run, make_album(run, predictions))
+    descriptions = [image["alt"] or "" for image in parse_page(text).named("img")]
+    assert len(descriptions) == len(set(descriptions)) == min(count, 2 * page.THUMBNAILS)
+    assert "pictures" in section_ids(text) and 'class="wrong"' not in text
+    assert f"{count} unlabeled pictures" in text and "Least confident" in text
+    assert all(", is " not in each and ", correct" not in each for each in descriptions)
 
 
 def test_comparison(tmp_path: Path) -> None:
     runs = [read_run(write_run(tmp_path / name)) for name in ("one", "two")]
-    text = page.comparison(runs)
-    assert sections(text) == ["result", "curves", "settings"]
-    assert "2 runs compared" in read(text).text and page.DIFFERENT_TESTS not in text
+    text = page.render_comparison(runs)
+    assert section_ids(text) == ["result", "curves", "settings"]
+    assert "Comparison of 2 runs" in parse_page(text).text and page.DIFFERENT_TESTS not in text
 
 
-def test_other_test_images_are_noticed(tmp_path: Path) -> None:
+def test_different_test_pictures_are_noticed(tmp_path: Path) -> None:
     one, two = (read_run(write_run(tmp_path / name)) for name in ("one", "two"))
-    assert one.predictions is not None
+    assert one.predictions is not None and one.result is not None
     fewer = Predictions(one.predictions.probabilities[:5], one.predictions.labels[:5])
-    assert page.DIFFERENT_TESTS in page.comparison([replace(one, predictions=fewer), two])
+    different = page.render_comparison([replace(one, predictions=fewer), two])
+    assert page.DIFFERENT_TESTS in different
     unfinished = read_run(write_run(tmp_path / "three", finished=False))
-    assert page.alike([one, two, unfinished])
-    first, second, third = (replace(one, result=one.result | {"test_hash": h}) for h in "aab")
-    assert page.alike([first, second, two]) and not page.alike([first, second, third])
+    assert page.share_test_pictures([one, two, unfinished])
+    first, second, third = (
+        replace(one, result=replace(one.result, test_hash=test_hash)) for test_hash in "aab"
+    )
+    assert page.share_test_pictures([first, second, two])
+    assert not page.share_test_pictures([first, second, third])
 
 
-def test_runs_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+def test_runs_of_the_same_name_have_distinct_names(tmp_path: Path) -> None:
     runs = [read_run(write_run(tmp_path / place / "run")) for place in ("a", "b")]
-    assert page.names_of(runs) == [str(tmp_path / "a" / "run"), str(tmp_path / "b" / "run")]
+    assert page.distinct_names(runs) == [str(tmp_path / "a" / "run"), str(tmp_path / "b" / "run")]
 
 
-def test_a_thousand_classes_make_a_page_of_reasonable_size(tmp_path: Path) -> None:
+def test_thousand_classes_make_a_page_of_reasonable_size(tmp_path: Path) -> None:
     classes = tuple(f"class {number}" for number in range(1000))
     run = read_run(write_run(tmp_path / "run", classes=classes))
-    text = page.report(run)
+    text = page.render_report(run)
     assert len(text) < 1_500_000 and "All 1000" in text
-    assert np.array(run.scores["confusion"]).shape == (1000, 1000)
+    assert run.scores is not None and np.array(run.scores.confusion).shape == (1000, 1000)
+
+
+def test_needs_no_torch() -> None:
+    code = "import sys, fullmatch.report.page, fullmatch.cli.commands.report\n"
+    code += "assert not {'torch', 'matplotlib.pyplot'} & set(sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,130 +1,150 @@
-"""What the report says in words, for every kind of run."""
+"""The sentences of a report, for every kind of run."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
 from fullmatch.report import sentences
-from fullmatch.storage.runs import Run, read_run
-from tests.report.written import write_run
+from fullmatch.storage.result import HealthFinding, Verdict
+from fullmatch.storage.runs import StoredRun, read_run
+from tests.written_runs import make_comparison, make_estimate, write_run
+
+
+class MakeRun(Protocol):
+    def __call__(self, name: str = "run", **facts: Any) -> StoredRun: ...
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Any:
-    def of(name: str = "run", **facts: Any) -> Run:
+def make_run(tmp_path: Path) -> MakeRun:
+    def make(name: str = "run", **facts: Any) -> StoredRun:
         return read_run(write_run(tmp_path / name, **facts))
 
-    return of
+    return make
 
 
 def plain(text: str) -> str:
     return text.replace("\u00a0", " ")
 
 
-def test_headline_of_a_finished_run(run: Any) -> None:
-    said = plain(sentences.headline(run()))
-    assert "<strong>66.7 %</strong> of 12 test images" in said
-    assert "56.7 to 76.7 %" in said
+def test_headline_of_a_finished_run(make_run: MakeRun) -> None:
+    headline = plain(sentences.render_headline(make_run()))
+    assert "<strong>66.7 %</strong> of 12 test pictures" in headline
+    assert "56.7 to 76.7 %" in headline
 
 
-def test_headline_of_an_unfinished_run(run: Any) -> None:
-    found = run(finished=False)
-    found.config["training"]["steps"] = 2000
-    said = plain(sentences.headline(found))
-    assert "not finished: step 50 of 2,000. Test accuracy so far: 100.0 %." in said
+def test_headline_of_an_unfinished_run(make_run: MakeRun) -> None:
+    run = make_run(finished=False, config={"training": {"steps": 2000}})
+    headline = plain(sentences.render_headline(run))
+    assert "not finished: step 50 of 2,000. Test accuracy so far: 100.0 %." in headline
 
 
-def test_headline_names_what_was_not_measured(run: Any) -> None:
-    honest = {"accuracy": 0.8, "interval": [0.7, 0.9], "not_measured": ["ship", "<b>"]}
-    said = plain(sentences.headline(run(test=False, honest=honest)))
-    assert "70.0 to 90.0 %). Not measured: ship, &lt;b&gt;.</p>" in said
-    many = {"not_measured": [f"class {number}" for number in range(12)]}
-    assert sentences.unmeasured(many).endswith("class 8, class 9 and 2 more.")
+def test_headline_names_classes_that_were_not_measured(make_run: MakeRun) -> None:
+    estimate = make_estimate(per_class={"cat": 0.8, "ship": None, "<b>": None})
+    headline = plain(sentences.render_headline(make_run(test=False, estimate=estimate)))
+    assert "70.0 to 90.0 %). Not measured: ship, &lt;b&gt;.</p>" in headline
 
 
-def test_headline_without_test_images(run: Any) -> None:
-    assert "nobody knows how good it is" in sentences.headline(run(test=False))
-    honest = {"accuracy": 0.8, "interval": [0.7, 0.9]}
-    said = plain(sentences.headline(run("other", test=False, honest=honest)))
-    assert "<strong>80.0 %</strong> of labeled images that were held out" in said
-    assert "anew" not in said
-    warm = sentences.headline(run("warm", test=False, honest=honest | {"anew": True}))
-    assert "). The models asked were trained anew: the weights of the earlier run" in warm
+def test_headline_without_test_pictures(make_run: MakeRun) -> None:
+    headline = sentences.render_headline(make_run(test=False))
+    assert "The accuracy is not known: there are no test pictures." in headline
+    reason = "The accuracy is not known: no class has two labels."
+    missing = make_run("missing", test=False, estimate_missing=reason)
+    assert reason in sentences.render_headline(missing)
 
 
-@pytest.mark.parametrize("verdict", ["helped", "hurt", "made no clear difference"])
-def test_verdict(run: Any, verdict: str) -> None:
-    found = {"gain": -0.1, "interval": [-0.15, 0.02], "verdict": verdict}
-    said = sentences.verdict(run(labels_only=found))
-    assert said is not None and f"The unlabeled images {verdict}: -10.0 points" in said
-    assert "-15.0 to +2.0" in said
+def test_headline_of_an_estimate(make_run: MakeRun) -> None:
+    headline = plain(sentences.render_headline(make_run(test=False, estimate=make_estimate())))
+    assert "<strong>80.0 %</strong> of 6 held-out labels are predicted correctly" in headline
+    assert "earlier run" not in headline
+    estimate = make_estimate(without_start=True)
+    warm = sentences.render_headline(make_run("warm", test=False, estimate=estimate))
+    assert "). These models did not start from the earlier run&#39;s weights" in warm
 
 
-def test_a_verdict_names_the_earlier_weights(run: Any) -> None:
-    found = {"gain": 0.1, "interval": [0.05, 0.15], "verdict": "helped", "start": "runs/old"}
-    said = str(sentences.verdict(run(labels_only=found)))
-    assert said.startswith("Together with the weights of the earlier run, the unlabeled images")
-    none = str(sentences.verdict(run("none", labels_only=found, unlabeled=6)))
-    assert "no unlabeled images; together with the weights of the earlier run, learning" in none
+@pytest.mark.parametrize("verdict", [Verdict.HELPED, Verdict.HURT, Verdict.UNCLEAR])
+def test_verdict(make_run: MakeRun, verdict: Verdict) -> None:
+    comparison = make_comparison(-0.1, (-0.15, 0.02), verdict)
+    sentence = plain(sentences.describe_verdict(make_run(baseline=comparison)))
+    assert f"The unlabeled pictures {verdict}: -10.0 points" in sentence
+    assert "(95 % interval -15.0 to +2.0) compared with the same network" in sentence
 
 
-def test_no_unlabeled_images_are_not_spoken_of(run: Any) -> None:
-    found = run(unlabeled=6, evaluated=False)
-    said = f"{sentences.verdict(found)} {sentences.next_steps(found)}"
-    assert "unlabeled images" not in said and "suggest" not in said and "predict" in said
+def test_verdict_by_cross_validation(make_run: MakeRun) -> None:
+    estimate = make_estimate(gain=make_comparison(0.2))
+    sentence = sentences.describe_verdict(make_run(test=False, estimate=estimate))
+    assert "The unlabeled pictures helped: +20.0 points" in sentence
 
 
-def test_no_verdict(run: Any) -> None:
-    assert "not known" in str(sentences.verdict(run()))
-    assert sentences.verdict(run("alone", algorithm="supervised")) is None
-    assert sentences.verdict(run("early", finished=False)) is None
+def test_verdict_names_the_earlier_weights(make_run: MakeRun) -> None:
+    comparison = make_comparison(start="runs/old")
+    sentence = sentences.describe_verdict(make_run(baseline=comparison))
+    assert sentence.startswith("Together with the weights of the earlier run, the unlabeled pict")
+    no_unlabeled = make_run("none", baseline=comparison, unlabeled=6)
+    sentence = sentences.describe_verdict(no_unlabeled)
+    assert "no unlabeled pictures; together with the weights of the earlier run" in sentence
 
 
-def test_numbers_chosen_on_the_test_are_marked(run: Any) -> None:
-    said = plain(str(sentences.how_chosen(run())))
-    assert "chosen on the test images: 100.0 %" in said
-    own = str(sentences.how_chosen(run("own", evaluated=False)))
-    assert "chosen on the test images" not in own and "end of training" in own
-    assert sentences.how_chosen(run("none", test=False)) is None
+def test_runs_without_unlabeled_pictures_get_no_advice_about_them(make_run: MakeRun) -> None:
+    run = make_run(unlabeled=6, evaluated=False)
+    text = f"{sentences.describe_verdict(run)} {sentences.render_next_steps(run)}"
+    assert "unlabeled pictures" not in text and "suggest" not in text and "predict" in text
 
 
-def test_health_findings(run: Any) -> None:
-    knob = "more labels, or a lower rate (--set optimizer.rate=0.01), or <both>"
-    said = sentences.health(run(health=[{"kind": "k", "words": "none is <used>", "knob": knob}]))
-    assert "<li>None is &lt;used&gt;. Try more labels, or a lower rate (" in said
-    assert "(<code>--set optimizer.rate=0.01</code>), or &lt;both&gt;.</li>" in said
-    assert not sentences.health(run("well"))
+def test_no_verdict(make_run: MakeRun) -> None:
+    assert "not known" in sentences.describe_verdict(make_run())
+    assert sentences.describe_verdict(make_run("labels", algorithm="supervised")) == ""
+    assert sentences.describe_verdict(make_run("early", finished=False)) == ""
 
 
-def test_next_steps_of_a_benchmark(run: Any) -> None:
-    said = sentences.next_steps(run())
-    assert "weakest classes: fox." in said
-    assert "--baseline" in said and "suggest" not in said
+def test_numbers_chosen_on_the_test_are_marked(make_run: MakeRun) -> None:
+    text = plain(sentences.describe_choice(make_run()))
+    assert "Best evaluation, chosen on the test pictures: 100.0 %" in text
+    own = sentences.describe_choice(make_run("own", evaluated=False))
+    assert "Best evaluation" not in own and "end of training" in own
+    assert sentences.describe_choice(make_run("none", test=False)) == ""
 
 
-def test_confidence_is_judged_on_many_images_only(run: Any) -> None:
-    found = run()
-    assert "off by" not in sentences.next_steps(found)
-    found.scores["confusion"] = [[50, 0, 0], [0, 50, 0], [50, 0, 0]]
-    assert "off by 20 points" in sentences.next_steps(found)
-    found.scores["ece"] = 0.05
-    assert "off by" not in sentences.next_steps(found)
+def test_health_findings(make_run: MakeRun) -> None:
+    advice = "more labels, or a lower rate (--set optimizer.rate=0.01), or <both>"
+    finding = HealthFinding(kind="k", message="none is <used>", advice=advice)
+    markup = sentences.render_health(make_run(health=(finding,)))
+    assert "<li>None is &lt;used&gt;. Try more labels, or a lower rate (" in markup
+    assert "(<code>--set optimizer.rate=0.01</code>), or &lt;both&gt;.</li>" in markup
+    assert not sentences.render_health(make_run("well"))
 
 
-def test_next_steps_of_own_pictures(run: Any) -> None:
-    said = sentences.next_steps(run("my run", evaluated=False, test=False))
-    assert "test/CLASS/" in said and "suggest" in said
-    assert "my run&#x27; -n 20" in said  # quoted for the shell, then for HTML
-    assert "weakest" not in said
+def test_next_steps_of_a_benchmark(make_run: MakeRun) -> None:
+    steps = sentences.render_next_steps(make_run())
+    assert "weakest classes: fox." in steps
+    assert "--baseline" in steps and "suggest" not in steps
 
 
-def test_next_steps_after_an_estimate(run: Any) -> None:
-    honest = {"accuracy": 0.8, "interval": [0.7, 0.9], "gain": {}}
-    said = sentences.next_steps(run(evaluated=False, test=False, honest=honest))
-    assert "Measure it better" in said and "Find out" not in said
+def test_confidences_are_judged_on_many_images_only(make_run: MakeRun) -> None:
+    run = make_run()
+    assert "off by" not in sentences.render_next_steps(run)
+    assert run.result is not None and run.scores is not None
+    many = replace(run.scores, confusion=((50, 0, 0), (0, 50, 0), (50, 0, 0)))
+    poor = replace(run, result=replace(run.result, teacher=many))
+    assert "off by 20 points" in sentences.render_next_steps(poor)
+    good = replace(run, result=replace(run.result, teacher=replace(many, ece=0.05)))
+    assert "off by" not in sentences.render_next_steps(good)
 
 
-def test_next_steps_of_an_unfinished_run(run: Any) -> None:
-    said = sentences.next_steps(run(finished=False))
-    assert "fullmatch resume" in said and "predict" not in said and "--baseline" not in said
+def test_next_steps_of_own_pictures(make_run: MakeRun) -> None:
+    steps = sentences.render_next_steps(make_run("my run", evaluated=False, test=False))
+    assert "test/CLASS/" in steps and "suggest" in steps and "Find out how good" in steps
+    assert "my run&#39; -n 20" in steps  # quoted for the shell, then for HTML
+    assert "weakest" not in steps
+
+
+def test_next_steps_after_an_estimate(make_run: MakeRun) -> None:
+    run = make_run(evaluated=False, test=False, estimate=make_estimate())
+    steps = sentences.render_next_steps(run)
+    assert "Measure it better" in steps and "Find out" not in steps
+
+
+def test_next_steps_of_an_unfinished_run(make_run: MakeRun) -> None:
+    steps = sentences.render_next_steps(make_run(finished=False))
+    assert "fullmatch resume" in steps and "predict" not in steps and "--baseline" not in steps

@@ -1,4 +1,4 @@
-"""A real browser for looking at reports: Debian's chromium, without a window or a network."""
+"""A real browser for tests of pages: Debian's chromium, without a window or a network."""
 
 import tempfile
 from collections.abc import Iterator
@@ -39,23 +39,20 @@ def browser() -> Iterator[webdriver.Chrome]:
 
 
 def visit(driver: webdriver.Chrome, address: str) -> None:
-    """Opens a page and waits for all of it.
-
-    `get` alone may return while chromium still reads the page, most of all on a busy machine.
-    """
+    """Open a page and wait until it is complete; `get` may return earlier on a busy machine."""
     driver.get(address)
     script = "return document.readyState === 'complete'"
     WebDriverWait(driver, 30, 0.02).until(lambda d: d.execute_script(script))
 
 
 def resize(driver: webdriver.Chrome, width: int, height: int = 900) -> None:
-    """The page itself, as wide as asked; a window never gets as narrow as a phone."""
+    """Set the size of the page, since a window cannot be as narrow as a phone."""
     metrics: dict[str, Any] = {"width": width, "height": height}
     metrics |= {"deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 
 def prefer(driver: webdriver.Chrome, scheme: str) -> None:
-    """What the system asks for: light or dark."""
+    """Set the color scheme of the system: light or dark."""
     feature = {"name": "prefers-color-scheme", "value": scheme}
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
