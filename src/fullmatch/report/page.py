@@ -58,7 +58,7 @@ def render_unlabeled(run: StoredRun) -> Markup:
         "An unlabeled picture is used once the model is confident enough to give it a pseudo-label."
     )
     if len(run.judged_metric("pseudo_label_accuracy").values):
-        text += " The true labels are known here. They are only used to count the correct ones."
+        text += " The true labels are known here, but only used to count the correct pseudo-labels."
     if len(run.metric("k").values):
         text += " All classes but the k most likely ones are ruled out (negative labels)."
     return join([tag("p", text), rendered])

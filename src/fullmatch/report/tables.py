@@ -9,7 +9,7 @@ from fullmatch.storage.result import FinalScores, Interval
 from fullmatch.storage.runs import StoredRun
 
 MOST_ROWS = 25  # longer tables are folded
-LONG_CELL = 40  # characters above which a cell may wrap
+LONG_CELL = 30  # characters above which a cell may wrap
 ESTIMATED = (
     "Estimated: measured by cross-validation, on labels held out from other models that were "
     "trained the same way. It cannot be compared with an accuracy on test pictures, and only "
@@ -61,7 +61,7 @@ def render_long_table(
 def render_class_scores(run: StoredRun, scores: FinalScores) -> Markup:
     """Test scores of every class, the weakest first."""
     predicted = [sum(column) for column in zip(*scores.confusion, strict=True)]
-    headings = ["Class", "Accuracy", "Pictures", "Precision", "Most confused with"]
+    headings = ["Class", "Accuracy", "Pictures", "Precision", "Confused with"]
     rows = []
     for code, accuracy in sort_by_accuracy(scores.per_class):
         correct = scores.confusion[code][code]
@@ -177,7 +177,9 @@ def comparison_row(name: str, run: StoredRun) -> list[object]:
         accuracy = f"{format_percent(estimate.accuracy)}, estimated"
         interval = format_interval(estimate.interval)
     comparison = run.result.comparison if run.result else None
-    gain = f"{comparison.verdict} ({100 * comparison.gain:+.1f} points)" if comparison else EMPTY
+    gain = EMPTY
+    if comparison is not None:
+        gain = f"{comparison.verdict} ({100 * comparison.gain:+.1f}\u00a0points)"
     return [
         name,
         run.algorithm,

@@ -98,7 +98,7 @@ def draw_pseudo_labels(run: StoredRun) -> Chart | None:
         LabeledCurve("correct pseudo-labels", run.judged_metric("pseudo_label_accuracy"), 1),
         LabeledCurve("correct negatives", run.judged_metric("negative_accuracy"), 2),
     ]
-    return draw_curves("Use of the unlabeled pictures", "fraction", curves, fraction=True)
+    return draw_curves("Use of unlabeled pictures", "fraction", curves, fraction=True)
 
 
 def draw_negative_labels(run: StoredRun) -> Chart | None:
