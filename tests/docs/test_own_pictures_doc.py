@@ -1,4 +1,4 @@
-"""The page on own pictures: its commands run, and what it promises is what the code does."""
+"""The page on own pictures: its commands run, and its numbers are those of the code."""
 
 import re
 import shlex
@@ -10,22 +10,28 @@ from cyclopts import App
 from fullmatch.algorithms import algorithm
 from fullmatch.cli.commands.check import check
 from fullmatch.cli.commands.train import train
-from fullmatch.config import parse_overrides
-from fullmatch.data.quality import cleaning as preparation
-from fullmatch.data.quality import outliers as strangers
-from fullmatch.experiment import cross_validation as folds
-from fullmatch.experiment import planning
+from fullmatch.data.quality import cleaning, duplicates, outliers
+from fullmatch.data.sources import picture_files
+from fullmatch.experiment import cross_validation, nan_recovery, planning
 from fullmatch.experiment.settings import resolve
+from fullmatch.training import health
 from tests.own_pictures import clean_folder
 
 PAGE = (Path(__file__).parents[2] / "docs" / "own_pictures.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^\$ fullmatch (.*)$", PAGE, flags=re.MULTILINE)
+TEXT = " ".join(PAGE.split())
+
+
+def find_all(pattern: str) -> list[str]:
+    """All matches on the page; a pattern without a match would make a test pass for no reason."""
+    matches: list[str] = re.findall(pattern, PAGE, flags=re.MULTILINE)
+    assert matches, f"nothing on the page matches {pattern}"
+    return matches
 
 
 @pytest.fixture
 def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(planning, "step_seconds", lambda config, source: 0.05)
-    monkeypatch.setattr(folds, "LEAST", 2)
+    monkeypatch.setattr(cross_validation, "LEAST_STEPS", 2)
     monkeypatch.chdir(tmp_path)
     return clean_folder(tmp_path / "photos", labels=3, unlabeled=6, test=1)
 
@@ -34,24 +40,53 @@ def test_every_command_runs(photos: Path) -> None:
     app = App(result_action="return_value")
     app.command(check)
     app.command(train)
-    assert len(COMMANDS) == 3
-    for command in COMMANDS:
+    commands = find_all(r"^\$ fullmatch (.*)$")
+    assert len(commands) == 3
+    for command in commands:
         app(shlex.split(command), exit_on_error=False, print_error=False)
     assert {path.name for path in photos.parent.iterdir()} >= {"check.json", "findings.json"}
     (run,) = (photos.parent / "runs").iterdir()
     assert (run / "model.safetensors").is_file()
 
 
-def test_every_knob_exists() -> None:
-    for setting in re.findall(r"--set ([\w.]+=[\w.-]+)", PAGE):
-        parse_overrides([setting])
-        resolve(assignments=[setting])
-    for name in re.findall(r"--algorithm ([\w-]+)", PAGE):
-        algorithm(name)
+@pytest.mark.parametrize("setting", find_all(r"--set ([\w.]+=[\w.-]+)"))
+def test_every_setting_exists(setting: str) -> None:
+    resolve(assignments=[setting])
 
 
-def test_numbers_are_those_of_the_code() -> None:
-    assert f"Fewer than {planning.MANY} are held out in turn" in PAGE
-    assert f"(below {planning.VERY_FEW}\nlabels, twice)" in PAGE
-    assert planning.FOLDS == 5 and planning.SHORTER == 3 and planning.MINUTES == 10
-    assert strangers.FAR == 3 and preparation.UNEVEN == 2 and preparation.REPEATS == 10
+@pytest.mark.parametrize("name", find_all(r"--algorithm ([\w-]+)"))
+def test_every_algorithm_exists(name: str) -> None:
+    algorithm(name)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        f"fewer than {cross_validation.MANY} labels, cross-validation holds all of them out",
+        f"twice if there are fewer than {cross_validation.VERY_FEW} labels",
+        f"with a warning above {picture_files.WARN_UNREADABLE:.0%}".replace("%", " %"),
+        f"above {picture_files.MAX_UNREADABLE:.0%}, training will not".replace("%", " %"),
+        f"a correlation of at least {duplicates.MIN_CORRELATION}",
+    ],
+)
+def test_numbers_on_the_page_are_those_of_the_code(sentence: str) -> None:
+    assert sentence in TEXT
+
+
+@pytest.mark.parametrize(
+    ("words", "value", "expected"),
+    [
+        ("in five folds", cross_validation.FOLDS, 5),
+        ("train for a third of the steps", cross_validation.SHORTER, 3),
+        ("at least a hundred, if the final", cross_validation.LEAST_STEPS, 100),
+        ("**Time.** Ten minutes", planning.MINUTES, 10),
+        ("At least a hundred steps are trained", planning.LEAST, 100),
+        ("more than three times the usual distance", outliers.FAR, 3),
+        ("more than twice as many labels", cleaning.MAX_IMBALANCE, 2),
+        ("shown more often, up to ten times", cleaning.MAX_REPEATS, 10),
+        ("at least a fifth of the unlabeled pictures are outliers", health.OUTLIERS, 0.2),
+        ("at a third of the learning rate, at most three times", nan_recovery.RETRIES, 3),
+    ],
+)
+def test_numbers_in_words_are_those_of_the_code(words: str, value: float, expected: float) -> None:
+    assert words in TEXT and value == expected

@@ -216,7 +216,7 @@ def test_other_files_and_misplaced_pictures_are_reported(folder: Path) -> None:
     assert others.files == ("labeled/brick/notes.txt", "unlabeled/a.heic")
     assert others.sentence() in data.load(str(folder)).notes  # the same sentence as in training
     outside = finding(check, FindingKind.OUTSIDE)
-    assert outside.problem.startswith("2 pictures outside") and outside.consequence == "left out"
+    assert outside.problem.startswith("2 pictures in neither") and outside.consequence == "left out"
     assert outside.files == ("labeled/9.png", "unlabled/8.png")
 
 

@@ -120,7 +120,7 @@ def _find_survey_problems(path: Path, survey: PictureSurvey) -> list[DataFinding
         files = tuple(file for file, _ in survey.conflicts)
         findings.append(DataFinding(FindingKind.CONFLICTING_ROWS, problem, BLOCKED, files, True))
     if outside := find_pictures_outside(survey):
-        problem = f"{many(outside, 'picture')} outside the class folders and unlabeled"
+        problem = f"{many(outside, 'picture')} in neither a class folder nor the folder unlabeled"
         files = tuple(_relative(file, home) for file in outside)
         findings.append(DataFinding(FindingKind.OUTSIDE, problem, "left out", files))
     if survey.skipped:
