@@ -31,9 +31,9 @@ def tiny_network(num_classes: int) -> nn.Module:
 
 
 def wide_network(num_classes: int) -> nn.Module:
-    from fullmatch.models import network
+    from fullmatch.models import build_network
 
-    return network("wrn-28-2", num_classes=num_classes, image=(3, 32, 32))
+    return build_network("wrn-28-2", num_classes=num_classes, image=(3, 32, 32))
 
 
 def fixmatch(labeled: Tensor, labels: Tensor, weak: Tensor, strong: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Weights from a file: those of the right name and shape are taken, and nothing in it is run."""
+"""Weights from a file are matched by name and shape; code in the file never runs."""
 
 import json
 from pathlib import Path
@@ -13,29 +13,29 @@ from torchvision import models
 
 from fullmatch.core import Appearance
 from fullmatch.errors import UserError
-from fullmatch.models import network
-from fullmatch.models.weights import as_published, take
+from fullmatch.models import build_network
+from fullmatch.models.weights import load_weights, use_published_normalization
 
 IMAGE = (3, 32, 32)
 CLASSES = ("ant", "bee", "wasp")
 
 
-def theirs(model: str) -> nn.Module:
-    """As somebody else has trained it: no weight and no statistic is that of a new network."""
+def published_model(model: str) -> nn.Module:
+    """A model in which every weight and statistic differs from a newly initialized one."""
     torch.manual_seed(1)
-    named = model.removeprefix("timm:")
-    built: Any = timm.create_model(named) if named != model else models.get_model(model)
+    timm_name = model.removeprefix("timm:")
+    built: Any = timm.create_model(timm_name) if timm_name != model else models.get_model(model)
     for tensor in built.state_dict().values():
         tensor.copy_(torch.rand(tensor.shape) * 0.1 if tensor.is_floating_point() else tensor + 7)
     return built.eval()  # type: ignore[no-any-return]
 
 
-def written(tensors: dict[str, Tensor], path: Path, wrapped: str = "") -> Path:
+def write_weights(tensors: dict[str, Tensor], path: Path, key: str = "") -> Path:
     plain = {name: tensor.clone().contiguous() for name, tensor in tensors.items()}
     if path.suffix == ".safetensors":
         save_file(plain, path)
     else:
-        torch.save({wrapped: plain, "epoch": 3} if wrapped else plain, path)
+        torch.save({key: plain, "epoch": 3} if key else plain, path)
     return path
 
 
@@ -53,14 +53,14 @@ def written(tensors: dict[str, Tensor], path: Path, wrapped: str = "") -> Path:
 def test_published_weights_give_the_published_features(
     model: str, head: str, kind: str, tmp_path: Path
 ) -> None:
-    source = theirs(model)
-    path = written(source.state_dict(), tmp_path / kind)
-    fresh = network(model, 3, IMAGE).eval()
+    source = published_model(model)
+    path = write_weights(source.state_dict(), tmp_path / kind)
+    fresh = build_network(model, 3, IMAGE).eval()
     before = fresh.state_dict()["head.weight"].clone()
     total = len(fresh.state_dict())
-    said, left = take(path, fresh, model, CLASSES).split("; left out of the file: ")
-    assert said == f"starts from {path}: {total - 2} of the {total} tensors of {model}"
-    assert sorted(left.split(", ")) == [f"{head}.bias", f"{head}.weight"]
+    note, unused = load_weights(path, fresh, model, CLASSES).split("; not used from the file: ")
+    assert note == f"starts from {path}: {total - 2} of the {total} tensors of {model}"
+    assert sorted(unused.split(", ")) == [f"{head}.bias", f"{head}.weight"]
     assert torch.equal(fresh.state_dict()["head.weight"], before)
     linear = source.get_submodule(head)
     assert isinstance(linear, nn.Linear)
@@ -70,65 +70,68 @@ def test_published_weights_give_the_published_features(
 
 
 @pytest.mark.parametrize(
-    ("wrapped", "before"),
+    ("key", "prefix"),
     [("state_dict", "module."), ("model", "module._orig_mod."), ("model_ema", "module.")],
 )
-def test_what_training_programs_save(wrapped: str, before: str, tmp_path: Path) -> None:
-    tensors = {f"{before}{n}": t for n, t in theirs("timm:test_resnet").state_dict().items()}
-    path = written(tensors | {"n_averaged": torch.tensor(5)}, tmp_path / "a.pth", wrapped)
-    fresh = network("timm:test_resnet", 3, IMAGE)
-    said = take(path, fresh, "timm:test_resnet", CLASSES)
-    assert said.endswith("left out of the file: fc.weight, fc.bias, n_averaged")
+def test_checkpoints_of_training_programs(key: str, prefix: str, tmp_path: Path) -> None:
+    published = published_model("timm:test_resnet").state_dict()
+    tensors = {f"{prefix}{name}": tensor for name, tensor in published.items()}
+    path = write_weights(tensors | {"n_averaged": torch.tensor(5)}, tmp_path / "a.pth", key)
+    fresh = build_network("timm:test_resnet", 3, IMAGE)
+    note = load_weights(path, fresh, "timm:test_resnet", CLASSES)
+    assert note.endswith("not used from the file: fc.weight, fc.bias, n_averaged")
     assert torch.equal(
-        fresh.state_dict()["body.conv1.0.weight"], tensors[f"{before}conv1.0.weight"]
+        fresh.state_dict()["body.conv1.0.weight"], tensors[f"{prefix}conv1.0.weight"]
     )
 
 
-def test_averaged_weights_come_first(tmp_path: Path) -> None:
-    student, teacher = (network("wrn-10-1", 3, IMAGE).state_dict() for _ in range(2))
+def test_averaged_weights_are_preferred(tmp_path: Path) -> None:
+    student, teacher = (build_network("wrn-10-1", 3, IMAGE).state_dict() for _ in range(2))
     torch.save({"model": student, "model_ema": teacher}, tmp_path / "a.pth")
-    fresh = network("wrn-10-1", 3, IMAGE)
-    take(tmp_path / "a.pth", fresh, "wrn-10-1", CLASSES)
+    fresh = build_network("wrn-10-1", 3, IMAGE)
+    load_weights(tmp_path / "a.pth", fresh, "wrn-10-1", CLASSES)
     assert torch.equal(fresh.state_dict()["stem.weight"], teacher["stem.weight"])
 
 
-def test_a_head_of_the_same_shape_is_taken(tmp_path: Path) -> None:
-    old = network("resnet18", 1000, IMAGE)
-    path = written(theirs("resnet18").state_dict(), tmp_path / "a.pth")
-    assert take(path, old, "resnet18", CLASSES).endswith("122 of the 122 tensors of resnet18")
-    assert torch.equal(old.state_dict()["head.bias"], theirs("resnet18").state_dict()["fc.bias"])
+def test_a_head_of_the_same_shape_is_loaded(tmp_path: Path) -> None:
+    fresh = build_network("resnet18", 1000, IMAGE)
+    published = published_model("resnet18").state_dict()
+    path = write_weights(published, tmp_path / "a.pth")
+    note = load_weights(path, fresh, "resnet18", CLASSES)
+    assert note.endswith("122 of the 122 tensors of resnet18")
+    assert torch.equal(fresh.state_dict()["head.bias"], published["fc.bias"])
 
 
 def test_half_precision_and_missing_tensors(tmp_path: Path) -> None:
-    old = network("wrn-10-1", 3, IMAGE).state_dict()
-    kept = {n: t.half() for n, t in old.items() if n != "norm.bias"}
-    fresh = network("wrn-10-1", 3, IMAGE)
-    said = take(written(kept, tmp_path / "a.pth"), fresh, "wrn-10-1", CLASSES)
-    assert said.endswith("; new, for want of them in it: norm.bias")
+    old = build_network("wrn-10-1", 3, IMAGE).state_dict()
+    saved = {n: t.half() for n, t in old.items() if n != "norm.bias"}
+    fresh = build_network("wrn-10-1", 3, IMAGE)
+    note = load_weights(write_weights(saved, tmp_path / "a.pth"), fresh, "wrn-10-1", CLASSES)
+    assert note.endswith("; not in the file, newly initialized: norm.bias")
     stem = fresh.state_dict()["stem.weight"]
     assert stem.dtype == torch.float32 and torch.allclose(stem, old["stem.weight"], atol=1e-3)
 
 
-def test_a_model_of_ours_helps_with_other_classes(tmp_path: Path) -> None:
-    old = network("wrn-10-1", 3, IMAGE).state_dict()
+def test_our_own_models_load_for_other_classes_only(tmp_path: Path) -> None:
+    old = build_network("wrn-10-1", 3, IMAGE).state_dict()
     tensors = {f"network.{n}": t for n, t in old.items()} | {"algorithm.x": torch.zeros(2)}
     path = tmp_path / "model.safetensors"
     save_file(tensors, path, metadata={"fullmatch": json.dumps({"classes": ["a", "b", "c"]})})
-    fresh = network("wrn-10-1", 3, IMAGE)
+    fresh = build_network("wrn-10-1", 3, IMAGE)
     head = fresh.state_dict()["head.weight"].clone()
-    take(path, fresh, "wrn-10-1", CLASSES)
+    load_weights(path, fresh, "wrn-10-1", CLASSES)
     assert torch.equal(fresh.state_dict()["stem.weight"], old["stem.weight"])
-    assert torch.equal(fresh.state_dict()["head.weight"], head)  # its rows are of other classes
-    with pytest.raises(UserError, match=f"trained on b already.*--from {tmp_path}"):
-        take(path, fresh, "wrn-10-1", ("b", "z", "y"))
+    assert torch.equal(fresh.state_dict()["head.weight"], head)  # belongs to other classes
+    with pytest.raises(UserError, match=f"already trained on b.*--from {tmp_path}"):
+        load_weights(path, fresh, "wrn-10-1", ("b", "z", "y"))
 
 
-def test_another_network_is_named(tmp_path: Path) -> None:
-    path = written(theirs("timm:test_resnet").state_dict(), tmp_path / "a.pth")
-    fresh = network("resnet18", 3, IMAGE)
+def test_weights_of_another_network_are_rejected(tmp_path: Path) -> None:
+    path = write_weights(published_model("timm:test_resnet").state_dict(), tmp_path / "a.pth")
+    fresh = build_network("resnet18", 3, IMAGE)
     before = {name: tensor.clone() for name, tensor in fresh.state_dict().items()}
     with pytest.raises(UserError) as error:
-        take(path, fresh, "resnet18", CLASSES)
+        load_weights(path, fresh, "resnet18", CLASSES)
     assert "9 of the 122 tensors of resnet18, which expects conv1.weight of (64, 3, 7, 7)" in str(
         error.value
     )
@@ -136,54 +139,56 @@ def test_another_network_is_named(tmp_path: Path) -> None:
     assert all(torch.equal(before[name], t) for name, t in fresh.state_dict().items())
 
 
-class Trap:
-    """What a pickle may do to whoever loads it without care."""
+class MaliciousPickle:
+    """Creates a file when it is unpickled without care."""
 
     def __reduce__(self) -> Any:
-        return (Path.touch, (Path("sprung"),))
+        return (Path.touch, (Path("executed"),))
 
 
-def test_what_cannot_be_read_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    whole = network("wrn-10-1", 3, IMAGE).state_dict()
+    whole = build_network("wrn-10-1", 3, IMAGE).state_dict()
     for name in ("half.pth", "half.safetensors"):
-        path = written(whole, tmp_path / name)
+        path = write_weights(whole, tmp_path / name)
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    torch.save(Trap(), "trap.pth")
+    torch.save(MaliciousPickle(), "malicious.pth")
     torch.save(nn.Linear(2, 2), "module.pth")
     torch.save({"epoch": 3}, "empty.pth")
     torch.save([1, 2], "list.pth")
-    for name, content in (("no", b""), ("text", b"hello"), ("zip", b"PK\x03\x04rest")):
+    for name, content in (("empty file", b""), ("text", b"hello"), ("zip", b"PK\x03\x04rest")):
         Path(f"{name}.pth").write_bytes(content)
-    Path("text.safetensors").write_bytes(b"hello, this is no tensor")
+    Path("text.safetensors").write_bytes(b"hello, not a tensor")
     Path("run").mkdir()
     expected = {
         "half.pth": "damaged",
         "half.safetensors": "damaged",
         "text.safetensors": "damaged",
-        "trap.pth": "holds code",
+        "malicious.pth": "holds code",
         "module.pth": "holds code",
-        "empty.pth": "no tensors",
-        "list.pth": "no tensors",
-        "no.pth": "damaged",
+        "empty.pth": "no named tensors",
+        "list.pth": "no named tensors",
+        "empty file.pth": "damaged",
         "text.pth": "damaged",
         "zip.pth": "damaged",
-        "absent.pth": "no file of weights; check the path",
-        "run": "go on from a run with --from",
+        "absent.pth": "not a file of weights; check the path",
+        "run": "start from a run with --from",
     }
     for name, message in expected.items():
         with pytest.raises(UserError, match=message) as error:
-            take(Path(name), network("wrn-10-1", 3, IMAGE), "wrn-10-1", CLASSES)
+            load_weights(Path(name), build_network("wrn-10-1", 3, IMAGE), "wrn-10-1", CLASSES)
         assert "\n" not in str(error.value) and name in str(error.value)
-    assert not Path("sprung").exists()
+    assert not Path("executed").exists()
 
 
-def test_published_weights_see_pictures_as_they_know_them() -> None:
+def test_published_weights_get_their_published_normalization() -> None:
     measured = Appearance(mean=(0.1,) * 3, std=(0.2,) * 3, flip=False, padding=2)
-    imagenet = as_published(measured, network("resnet18", 3, IMAGE))
+    imagenet = use_published_normalization(measured, build_network("resnet18", 3, IMAGE))
     assert imagenet.mean == (0.485, 0.456, 0.406) and imagenet.std == (0.229, 0.224, 0.225)
     assert not imagenet.flip and imagenet.padding == 2
-    assert as_published(measured, network("timm:test_vit", 3, IMAGE)).mean == (0.5, 0.5, 0.5)
-    assert as_published(measured, network("wrn-10-1", 3, IMAGE)) is measured
-    grey = as_published(Appearance((0.1,), (0.2,)), network("resnet18", 3, (1, 32, 32)))
-    assert grey.mean == pytest.approx((0.449,)) and len(grey.std) == 1
+    vit = use_published_normalization(measured, build_network("timm:test_vit", 3, IMAGE))
+    assert vit.mean == (0.5, 0.5, 0.5)
+    assert use_published_normalization(measured, build_network("wrn-10-1", 3, IMAGE)) is measured
+    resnet = build_network("resnet18", 3, (1, 32, 32))
+    gray = use_published_normalization(Appearance((0.1,), (0.2,)), resnet)
+    assert gray.mean == pytest.approx((0.449,)) and len(gray.std) == 1

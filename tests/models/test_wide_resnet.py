@@ -1,11 +1,11 @@
-"""The Wide ResNet against its published parameter counts and its definition, block by block."""
+"""The Wide ResNet against published parameter counts and its definition, block by block."""
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fullmatch.models import WideResNet, network, shape_of_map
+from fullmatch.models import WideResNet, build_network, feature_map_shape
 from fullmatch.models.wide_resnet import Block
 
 NAMED = {"wrn-28-2": {}, "wrn-28-8": {"width": 8}, "wrn-37-2": {"groups": 4, "first_stride": 2}}
@@ -28,16 +28,16 @@ def test_published_sizes(
     without: int,
     feature_map: tuple[int, int, int],
 ) -> None:
-    model = network(name, classes, (3, side, side))
+    model = build_network(name, classes, (3, side, side))
     assert sum(p.numel() for p in model.parameters()) == without
     published = WideResNet(classes, **NAMED[name], conv_bias=True)
     assert sum(p.numel() for p in published.parameters()) == with_bias
-    assert shape_of_map(model, (3, side, side)) == feature_map
+    assert feature_map_shape(model, (3, side, side)) == feature_map
     output = model.eval()(torch.zeros(1, 3, side, side))
     assert output.logits.shape == (1, classes) and output.features.shape == (1, feature_map[0])
 
 
-def test_convolution_biases_change_nothing_in_training() -> None:
+def test_convolution_biases_do_not_change_training_outputs() -> None:
     torch.manual_seed(0)
     biased, plain = (WideResNet(4, depth=16, conv_bias=bias).train() for bias in (True, False))
     shared = {k: v for k, v in biased.state_dict().items() if k in plain.state_dict()}
@@ -56,12 +56,12 @@ def test_constants() -> None:
 
 
 def reference_block(block: Block, x: Tensor, *, first: bool) -> Tensor:
-    def activated(norm: nn.Module, value: Tensor) -> Tensor:
+    def activate(norm: nn.Module, value: Tensor) -> Tensor:
         return F.leaky_relu(norm(value), 0.1)
 
-    active = activated(block.norm1, x)
+    active = activate(block.norm1, x)
     inner = block.conv1(active)
-    path = block.conv2(activated(block.norm2, inner))
+    path = block.conv2(activate(block.norm2, inner))
     if block.shortcut is None:
         return x + path
     return block.shortcut(active if first else x) + path
@@ -71,14 +71,14 @@ def test_every_block_feeds_the_activated_tensor_to_its_first_convolution() -> No
     torch.manual_seed(0)
     model = WideResNet(10, depth=16, width=2).eval()
     for norm in model.modules():
-        if isinstance(norm, nn.BatchNorm2d):  # far from the identity
+        if isinstance(norm, nn.BatchNorm2d):  # not the identity
             nn.init.uniform_(norm.weight, 0.5, 1.5)
             nn.init.uniform_(norm.bias, -1, 1)
             norm.running_mean.uniform_(-1, 1)
     images = torch.randn(2, 3, 16, 16)
     value = model.stem(images)
-    for place, block in enumerate(model.blocks):
-        value = reference_block(block, value, first=place == 0)
+    for index, block in enumerate(model.blocks):
+        value = reference_block(block, value, first=index == 0)
     expected = F.leaky_relu(model.norm(value), 0.1)
     torch.testing.assert_close(model.feature_map(images), expected)
     features = expected.mean(dim=(2, 3))
@@ -87,7 +87,7 @@ def test_every_block_feeds_the_activated_tensor_to_its_first_convolution() -> No
 
 
 def test_every_parameter_learns() -> None:
-    """A first norm whose output were thrown away would get no gradient."""
+    """A norm whose output is not used would get no gradient."""
     model = WideResNet(4, depth=16, width=1)
     model(torch.randn(4, 3, 8, 8)).logits.square().sum().backward()
     assert all(p.grad is not None and p.grad.any() for p in model.parameters())
@@ -96,11 +96,11 @@ def test_every_parameter_learns() -> None:
 def test_strides() -> None:
     strides = [block.conv1.stride[0] for block in WideResNet(10).blocks]
     assert strides == [1, 1, 1, 1, 2, 1, 1, 1, 2, 1, 1, 1]
-    stl = network("wrn-37-2", 10, (3, 96, 96))
+    stl = build_network("wrn-37-2", 10, (3, 96, 96))
     assert [block.conv1.stride[0] for block in stl.blocks] == [2, 1, 1, 1] * 4
     assert stl.stem.stride == (1, 1)
 
 
-def test_wrong_depth_is_a_programmers_error() -> None:
+def test_wrong_depth_raises() -> None:
     with pytest.raises(ValueError, match="depth is 12, expected 6n"):
         WideResNet(10, depth=12)

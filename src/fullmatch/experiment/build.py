@@ -1,6 +1,7 @@
 """From a config to everything a step needs: data, algorithm and training meet here."""
 
 import platform
+from functools import cached_property
 from typing import ClassVar
 
 import torch
@@ -22,16 +23,16 @@ from fullmatch.models.kernels import register_operators, synchronize_batch_norms
 from fullmatch.models.weights import use_published_normalization
 from fullmatch.storage.result import Scores
 from fullmatch.training.execution import (
-    Recorded,
-    chosen_execution,
-    chosen_precision,
-    compiled_augmentation,
-    compiled_loss,
-    within_memory,
+    RecordedStep,
+    compile_augmentation,
+    compile_loss,
+    explain_out_of_memory,
+    resolve_execution,
+    resolve_precision,
 )
-from fullmatch.training.process import set_process
-from fullmatch.training.randomness import borrowed
-from fullmatch.training.schedule import learning_rate
+from fullmatch.training.process import apply_process_settings
+from fullmatch.training.randomness import preserve_rng
+from fullmatch.training.schedule import Schedule, learning_rate
 from fullmatch.training.state import TrainState
 from fullmatch.training.step import Augmentation, Loss, TrainingStep, autocast
 from fullmatch.training.trainer import Trainer
@@ -54,14 +55,16 @@ class Assembly:
         self.config, self.dataset, self.started = config, dataset, started
         self.device = choose_device()
         self.notes: list[str] = list(dataset.notes)
-        with borrowed(self.device):
+        with preserve_rng(self.device):
             torch.manual_seed(config.seed)
             self.build()
 
     def build(self) -> None:
         """All parts, in this order: the first weights are drawn by the network, then by heads."""
         training = self.config.training
-        set_process(self.device, threads=training.threads, deterministic=training.deterministic)
+        apply_process_settings(
+            self.device, threads=training.threads, deterministic=training.deterministic
+        )
         student = self.build_network()
         self.task = self.describe_task(student)
         self.state = self.build_state(student)
@@ -127,8 +130,8 @@ class Assembly:
 
     def build_step(self, feed: Feed) -> TrainingStep:
         training = self.config.training
-        self.execution = chosen_execution(training.execution, self.device)
-        precision = chosen_precision(training.precision, self.device)
+        self.execution = resolve_execution(training.execution, self.device)
+        precision = resolve_precision(training.precision, self.device)
         self.bf16 = precision == "bf16"
         count = distributed.processes()
         name = device_name(self.device)
@@ -143,8 +146,8 @@ class Assembly:
         return TrainingStep(
             self.state,
             feed,
-            self.augmentation if self.eager else compiled_augmentation(self.augmentation),
-            self.loss if self.eager else compiled_loss(self.loss),
+            self.augmentation if self.eager else compile_augmentation(self.augmentation),
+            self.loss if self.eager else compile_loss(self.loss),
             ema=training.ema,
             clip=self.config.optimizer.clip,
             bf16=self.bf16,
@@ -153,19 +156,21 @@ class Assembly:
     def build_trainer(self, feed: Feed) -> Trainer:
         training, optimizer = self.config.training, self.config.optimizer
         graph = self.execution == "graph"
-        recorded = Recorded(self.step, self.notes.append) if graph else self.step
+        recorded = RecordedStep(self.step, self.notes.append) if graph else self.step
         return Trainer(
             self.state,
             feed,
-            within_memory(recorded, self.device, training.batch),
-            rate=lambda at: learning_rate(
-                at, training.steps, base=optimizer.rate, cosine=optimizer.cosine
+            explain_out_of_memory(recorded, self.device, training.batch),
+            Schedule(
+                steps=training.steps,
+                rate=lambda at: learning_rate(
+                    at, training.steps, base=optimizer.rate, cosine=optimizer.cosine
+                ),
+                log_every=training.log_every,
+                evaluate_every=training.evaluate_every,
+                checkpoint_every=training.checkpoint_every,
             ),
-            total=training.steps,
             seed=self.config.seed,
-            log_every=training.log_every,
-            evaluate_every=training.evaluate_every,
-            checkpoint_every=training.checkpoint_every,
             # A benchmark's test images are looked at during training, and numbers chosen on them
             # are marked; a user's own test pictures are read once, after training.
             evaluate=self.evaluate if self.dataset.benchmark else None,
@@ -182,8 +187,8 @@ class Assembly:
             Assembly.announced = self
             state = self.state
             work = (self.config, self.dataset, state.state_dict(), state.totals.names, state.step)
-            distributed.told(work)
-        distributed.told(what)
+            distributed.broadcast(work)
+        distributed.broadcast(what)
 
     def view_shape(self) -> tuple[int, int, int]:
         channels, height, width = self.dataset.images.shape
@@ -216,15 +221,14 @@ class Assembly:
 
     def predict_test(self) -> dict[str, Tensor]:
         """Class probabilities of the test images, by student and teacher."""
-        store = self.test_store()
-        return {who: self.predict(who, store) for who in ("student", "teacher")}
+        return {who: self.predict(who, self.test_store) for who in ("student", "teacher")}
 
+    @cached_property
     def test_store(self) -> data.ImageStore:
         """The test images, on the device if they are tensors; moved there once."""
-        if not hasattr(self, "_test"):
-            test = self.dataset.test
-            self._test = test.to(self.device) if isinstance(test, data.TensorStore) else test
-        return self._test  # type: ignore[return-value]
+        test = self.dataset.test
+        assert test is not None
+        return test.to(self.device) if isinstance(test, data.TensorStore) else test
 
 
 def choose_device() -> torch.device:

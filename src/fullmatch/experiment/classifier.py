@@ -14,9 +14,9 @@ from fullmatch.augment.views import Augmenter
 from fullmatch.config import from_table, to_table
 from fullmatch.core import Algorithm, Appearance, Network, Task
 from fullmatch.errors import UserError
-from fullmatch.models import network
+from fullmatch.models import build_network
 from fullmatch.storage.tensors import write_tensors
-from fullmatch.training.randomness import borrowed
+from fullmatch.training.randomness import preserve_rng
 
 
 class Classifier(nn.Module):
@@ -77,8 +77,8 @@ class Classifier(nn.Module):
             view = (image[0], appearance.crop or image[1], appearance.crop or image[2])
         except (KeyError, IndexError, TypeError, UserError) as error:
             raise of_another_version(path, error) from None
-        with borrowed(torch.device("cpu")):  # its first weights are drawn, then replaced
-            body = network(model, len(classes), view)
+        with preserve_rng(torch.device("cpu")):  # its first weights are drawn, then replaced
+            body = build_network(model, len(classes), view)
         classifier = cls(body, algorithm, Augmenter(appearance), classes=classes, image=image)
         if classifier.state_dict().keys() != tensors.keys():
             raise UserError(f"{path} does not fit the model {model!r} it names")

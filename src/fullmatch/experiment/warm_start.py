@@ -10,7 +10,7 @@ from fullmatch.config import ModelConfig
 from fullmatch.core import Network
 from fullmatch.errors import UserError
 from fullmatch.experiment.classifier import Classifier
-from fullmatch.models.weights import take
+from fullmatch.models.weights import load_weights
 
 
 def started(model: ModelConfig, network: Network, classes: Sequence[str]) -> str:
@@ -18,7 +18,7 @@ def started(model: ModelConfig, network: Network, classes: Sequence[str]) -> str
     if model.start is not None:
         return start_from(Path(model.start), network, classes)
     if model.weights is not None:
-        return take(Path(model.weights), network, model.name, classes)
+        return load_weights(Path(model.weights), network, model.name, classes)
     return ""
 
 

@@ -6,14 +6,15 @@ from fullmatch.core import Network
 from fullmatch.errors import UserError, did_you_mean
 from fullmatch.models.backbones import (
     Backbone,
-    shape_of_map,
-    timm_network,
-    torchvision_names,
-    torchvision_network,
+    build_timm,
+    build_torchvision,
+    feature_map_shape,
+    list_torchvision,
 )
+from fullmatch.models.kernels import accelerate
 from fullmatch.models.wide_resnet import WideResNet
 
-__all__ = ["MODELS", "Backbone", "WideResNet", "network", "shape_of_map"]
+__all__ = ["MODELS", "Backbone", "WideResNet", "build_network", "feature_map_shape"]
 
 MODELS = {
     "wrn-28-2": "Wide ResNet for 32x32 (CIFAR-10, SVHN)",
@@ -26,7 +27,7 @@ MODELS = {
 }
 
 
-def network(
+def build_network(
     name: str,
     num_classes: int,
     image: tuple[int, int, int],
@@ -42,7 +43,7 @@ def network(
         if depth != 37 and depth % 6 != 4:
             raise UserError(f"model {name!r}: the depth must be 6n + 4, such as wrn-16-2, or 37")
         # "37" is the field's name for depth 28 with a fourth group.
-        return WideResNet(
+        network = WideResNet(
             num_classes,
             depth=28 if depth == 37 else depth,
             width=width,
@@ -51,12 +52,13 @@ def network(
             first_stride=2 if depth == 37 else 1,
             norm_momentum=norm_momentum,
         )
+        return accelerate(network)
     if name.startswith("timm:"):
-        return timm_network(name.removeprefix("timm:"), num_classes, pretrained=pretrained)
-    names = torchvision_names()
-    if name not in names:
-        known = [*(known for known in MODELS if "<" not in known), *names]
+        return build_timm(name.removeprefix("timm:"), num_classes, pretrained=pretrained)
+    torchvision_names = list_torchvision()
+    if name not in torchvision_names:
+        names = [*(model for model in MODELS if "<" not in model), *torchvision_names]
         raise UserError(
-            f"unknown model {name!r} (see: fullmatch list models){did_you_mean(name, known)}"
+            f"unknown model {name!r} (see: fullmatch list models){did_you_mean(name, names)}"
         )
-    return torchvision_network(name, num_classes, pretrained=pretrained)
+    return build_torchvision(name, num_classes, pretrained=pretrained)

@@ -1,4 +1,4 @@
-"""Networks of torchvision and timm, taken apart into feature map, pooling and classifier."""
+"""Classifiers from torchvision and timm, split into a body and a new head."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -10,11 +10,15 @@ from torch import Tensor, nn
 from fullmatch.core import Network
 from fullmatch.errors import UserError, did_you_mean
 
-Normal = tuple[tuple[float, ...], tuple[float, ...]]  # mean and deviation of each channel
+Normalization = tuple[tuple[float, ...], tuple[float, ...]]  # mean and std per channel
 
 
 class Backbone(Network):
-    """Any classifier whose last linear layer is its head; grey images are repeated to three."""
+    """Any classifier whose last linear layer is its head; grayscale is repeated to three channels.
+
+    `names` maps the published names of the model's parts to their names in this network.
+    `normalization` is that of the images on which the published weights were trained.
+    """
 
     def __init__(
         self,
@@ -23,11 +27,11 @@ class Backbone(Network):
         num_classes: int,
         *,
         names: Mapping[str, str] = MappingProxyType({"": "body"}),
-        normal: Normal | None = None,
+        normalization: Normalization | None = None,
     ) -> None:
         super().__init__()
-        self.names = dict(names)  # of the parts as published, and where they are here
-        self.normal = normal  # of the pictures that published weights have learned from
+        self.names = dict(names)
+        self.normalization = normalization
         self.body = body
         self.head = nn.Linear(features, num_classes)
         nn.init.normal_(self.head.weight, std=0.01)
@@ -37,7 +41,7 @@ class Backbone(Network):
         if images.shape[1] == 1:
             images = images.expand(-1, 3, -1, -1)
         features: Tensor = self.body(images)
-        # A body that pools by itself leaves a map of a single pixel.
+        # A body that pools by itself returns vectors, which are maps of one pixel.
         return features if features.dim() == 4 else features[:, :, None, None]
 
     def classify(self, features: Tensor) -> Tensor:
@@ -45,53 +49,56 @@ class Backbone(Network):
         return logits
 
 
-def torchvision_network(name: str, num_classes: int, *, pretrained: bool) -> Backbone:
-    """A torchvision classifier by name, with a new head."""
+def build_torchvision(name: str, num_classes: int, *, pretrained: bool) -> Backbone:
+    """Build a torchvision classifier by name, with a new head."""
     from torchvision import models
 
-    published = models.get_model_weights(name).DEFAULT
-    model: Any = fetched(
-        name, pretrained, lambda: models.get_model(name, weights=published if pretrained else None)
+    weights = models.get_model_weights(name).DEFAULT
+    model: Any = build_or_explain(
+        name, pretrained, lambda: models.get_model(name, weights=weights if pretrained else None)
     )
-    pictures = published.transforms()
-    normal = (tuple(pictures.mean), tuple(pictures.std))
+    transforms = weights.transforms()
+    normalization = (tuple(transforms.mean), tuple(transforms.std))
     if isinstance(model, models.ResNet):
-        # ResNets keep their map, for algorithms whose heads read it.
+        # ResNets keep their feature map, for algorithms whose heads read it.
         parts = list(model.named_children())[:-2]
-        names = {part: f"body.{at}" for at, (part, _) in enumerate(parts)} | {"fc": "head"}
-        kept = nn.Sequential(*(module for _, module in parts))
-        return Backbone(kept, int(model.fc.in_features), num_classes, names=names, normal=normal)
-    body, features, head = beheaded(model, name)
-    return Backbone(body, features, num_classes, names={"": "body", head: "head"}, normal=normal)
+        names = {part: f"body.{index}" for index, (part, _) in enumerate(parts)} | {"fc": "head"}
+        body: nn.Module = nn.Sequential(*(module for _, module in parts))
+        features = int(model.fc.in_features)
+    else:
+        body, features, head = remove_head(model, name)
+        names = {"": "body", head: "head"}
+    return Backbone(body, features, num_classes, names=names, normalization=normalization)
 
 
-def timm_network(name: str, num_classes: int, *, pretrained: bool) -> Backbone:
-    """A timm classifier by name, with a new head."""
+def build_timm(name: str, num_classes: int, *, pretrained: bool) -> Backbone:
+    """Build a timm classifier by name, with a new head."""
     try:
         import timm
     except ImportError:
         raise UserError(f"model {name!r} comes from timm: pip install 'fullmatch[timm]'") from None
     if ":" not in name and not timm.is_model(name):
-        known = timm.list_models()
-        raise UserError(f"timm has no model {name!r}{did_you_mean(name.split('.')[0], known)}")
-    body: Any = fetched(
+        names = timm.list_models()
+        raise UserError(f"timm has no model {name!r}{did_you_mean(name.split('.')[0], names)}")
+    body: Any = build_or_explain(
         f"timm:{name}",
         pretrained,
         lambda: timm.create_model(name, pretrained=pretrained, num_classes=0),
     )
-    facts = body.pretrained_cfg
-    head = facts.get("classifier")
+    config = body.pretrained_cfg
+    head = config.get("classifier")
     return Backbone(
         body,
+        # Only some timm models declare the width in front of their classifier.
         int(getattr(body, "head_hidden_size", None) or body.num_features),
         num_classes,
         names={"": "body"} | ({head: "head"} if isinstance(head, str) else {}),
-        normal=(tuple(facts["mean"]), tuple(facts["std"])),
+        normalization=(tuple(config["mean"]), tuple(config["std"])),
     )
 
 
-def fetched(name: str, pretrained: bool, build: Callable[[], nn.Module]) -> nn.Module:
-    """The network; where its published weights cannot be had, a sentence about what to do."""
+def build_or_explain(name: str, pretrained: bool, build: Callable[[], nn.Module]) -> nn.Module:
+    """Build a network; if its published weights cannot be downloaded, say what to do instead."""
     try:
         return build()
     except Exception as error:
@@ -99,20 +106,21 @@ def fetched(name: str, pretrained: bool, build: Callable[[], nn.Module]) -> nn.M
             raise
         reason = str(error).strip().partition("\n")[0]
         raise UserError(
-            f"cannot get the pretrained weights of {name} ({reason}); without internet, give "
-            f"their file: --model {name} --weights FILE"
+            f"cannot download the pretrained weights of {name} ({reason}); without internet, pass "
+            f"a file with them: --model {name} --weights FILE"
         ) from None
 
 
-def torchvision_names() -> list[str]:
+def list_torchvision() -> list[str]:
     from torchvision import models
 
     return [str(name) for name in models.list_models(module=models)]
 
 
-def beheaded(model: nn.Module, name: str) -> tuple[nn.Module, int, str]:
-    """The model without its last linear layer, what that layer received, and where it was."""
+def remove_head(model: nn.Module, name: str) -> tuple[nn.Module, int, str]:
+    """Remove the last linear layer; return the model, the layer's input width and its name."""
     linear = [(path, m) for path, m in model.named_modules() if isinstance(m, nn.Linear)]
+    # Models with `aux_logits` return several outputs in training.
     if not linear or hasattr(model, "aux_logits"):
         raise UserError(f"model {name!r} has no plain linear head; choose another model")
     path, head = linear[-1]
@@ -122,11 +130,11 @@ def beheaded(model: nn.Module, name: str) -> tuple[nn.Module, int, str]:
 
 
 @torch.no_grad()
-def shape_of_map(network: Network, image: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Channels, height and width of a network's feature map for images of this shape."""
+def feature_map_shape(network: Network, image: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Return channels, height and width of a network's feature map for images of this shape."""
     training = network.training
     network.eval()
     parameter = next(network.parameters())
-    found = network.feature_map(torch.zeros(2, *image, device=parameter.device)).shape
+    shape = network.feature_map(torch.zeros(2, *image, device=parameter.device)).shape
     network.train(training)
-    return int(found[1]), int(found[2]), int(found[3])
+    return int(shape[1]), int(shape[2]), int(shape[3])

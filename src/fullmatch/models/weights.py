@@ -1,4 +1,4 @@
-"""A network that starts from a file of weights: those of its names and shapes are taken."""
+"""Start a network from a file of weights; tensors are matched by name and shape."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -14,131 +14,135 @@ from fullmatch.core import Appearance, Network
 from fullmatch.errors import UserError
 from fullmatch.models.backbones import Backbone
 
-# Where training programs keep the weights inside what they save; averaged ones come first.
-INSIDE = ("model_ema", "state_dict", "model")
-WRAPPERS = ("module.", "_orig_mod.")  # before every name, by those who train many at once
-SHOWN = 4  # names in a sentence
+# Keys under which training programs save the weights; averaged ones come first.
+WEIGHT_KEYS = ("model_ema", "state_dict", "model")
+WRAPPERS = ("module.", "_orig_mod.")  # prefixes that parallel and compiled modules add
+SHOWN = 4  # names listed in a message
 
 
 @torch.no_grad()
-def take(path: Path, network: Network, model: str, classes: Sequence[str]) -> str:
-    """Copies what fits out of a file of weights; returns a sentence about it."""
-    found = read(path, classes)
+def load_weights(path: Path, network: Network, model: str, classes: Sequence[str]) -> str:
+    """Copy the matching tensors of a file into the network; return a note about it."""
+    saved = read_weights(path, classes)
     own = network.state_dict()
-    names = {own_name(name, network, own): name for name in found}
-    fits = [
-        name
+    file_names = {name_in_network(name, network, own): name for name in saved}
+    matches = {
+        name: file_names[name]
         for name, tensor in own.items()
-        if name in names and found[names[name]].shape == tensor.shape
-    ]
-    if 2 * len(fits) < len(own):
-        first, other = next(iter(own)), next(iter(found))
+        if name in file_names and saved[file_names[name]].shape == tensor.shape
+    }
+    if 2 * len(matches) < len(own):
+        first, other = next(iter(own)), next(iter(saved))
         raise UserError(
-            f"{path} fits {len(fits)} of the {len(own)} tensors of {model}, which expects "
-            f"{published(first, network)} of {tuple(own[first].shape)} and others where the file "
-            f"has {other} of {tuple(found[other].shape)}; name its own network with --model"
+            f"{path} fits {len(matches)} of the {len(own)} tensors of {model}, which expects "
+            f"{published_name(first, network)} of {tuple(own[first].shape)}, among others; the "
+            f"file has {other} of {tuple(saved[other].shape)}; choose its network with --model"
         )
-    for name in fits:
-        own[name].copy_(found[names[name]])
-    taken = {names[name] for name in fits}
-    said = f"starts from {path}: {len(fits)} of the {len(own)} tensors of {model}"
-    said += listed("; left out of the file: ", [name for name in found if name not in taken])
-    missing = [name for name in own if name not in fits and not name.startswith("head.")]
-    return said + listed("; new, for want of them in it: ", missing)
+    for name, file_name in matches.items():
+        own[name].copy_(saved[file_name])
+    used = set(matches.values())
+    unused = [name for name in saved if name not in used]
+    missing = [name for name in own if name not in matches and not name.startswith("head.")]
+    return (
+        f"starts from {path}: {len(matches)} of the {len(own)} tensors of {model}"
+        + list_names("; not used from the file: ", unused)
+        + list_names("; not in the file, newly initialized: ", missing)
+    )
 
 
-def read(path: Path, classes: Collection[str]) -> dict[str, Tensor]:
-    """The tensors of a file by name; nothing in it is ever run."""
+def read_weights(path: Path, classes: Collection[str]) -> dict[str, Tensor]:
+    """Read the tensors of a file by name; never runs code in it."""
     path = path.expanduser()
     if not path.is_file():
-        hint = "; go on from a run with --from" if path.is_dir() else "; check the path"
-        raise UserError(f"{path} is no file of weights{hint}")
+        hint = "; start from a run with --from" if path.is_dir() else "; check the path"
+        raise UserError(f"{path} is not a file of weights{hint}")
+    is_safetensors = path.suffix == ".safetensors"
     try:
-        found = safe(path, classes) if path.suffix == ".safetensors" else unpickled(path)
+        tensors = read_safetensors(path, classes) if is_safetensors else read_pickle(path)
     except UserError:
         raise
     except SafetensorError:
-        raise UserError(f"{path} is damaged or no safetensors; get it anew") from None
-    except Exception as error:  # what a damaged pickle raises is anybody's guess
+        raise UserError(f"{path} is damaged or not a safetensors file; download it again") from None
+    except Exception as error:  # a damaged pickle can raise anything
         reason = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
         raise UserError(
-            f"{path} cannot be read{reason}, is damaged, or holds code and not tensors alone; save "
+            f"{path} cannot be read{reason}; it is damaged, or holds code besides tensors: save "
             "the model's state_dict() with torch.save, or as safetensors"
         ) from None
-    if not found:
-        raise UserError(f"{path} holds no tensors by name; save the model's state_dict()")
-    return found
+    if not tensors:
+        raise UserError(f"{path} holds no named tensors; save the model's state_dict()")
+    return tensors
 
 
-def safe(path: Path, classes: Collection[str]) -> dict[str, Tensor]:
+def read_safetensors(path: Path, classes: Collection[str]) -> dict[str, Tensor]:
     with safe_open(path, framework="pt") as file:
-        about = (file.metadata() or {}).get("fullmatch")
-        found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    if about is None:
-        return unwrapped(found)
-    # A model of ours: its body is of use for other classes. Where it has learned these very ones,
-    # labels held out to judge by may have been among them; `--from` sees to that.
-    if shared := [label for label in json.loads(about)["classes"] if label in classes]:
+        metadata = (file.metadata() or {}).get("fullmatch")
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    if metadata is None:
+        return remove_wrappers(tensors)
+    # One of our own models: its body is useful for other classes. A model of the same classes may
+    # have learned from labels that are held out here; `--from` checks that.
+    if shared := [label for label in json.loads(metadata)["classes"] if label in classes]:
         raise UserError(
-            f"{path} was trained on {', '.join(shared[:SHOWN])} already; go on from its run: "
+            f"{path} was already trained on {', '.join(shared[:SHOWN])}; start from its run: "
             f"--from {path.parent}"
         )
     return {
         name.removeprefix("network."): tensor
-        for name, tensor in found.items()
+        for name, tensor in tensors.items()
         if name.startswith("network.") and not name.startswith("network.head.")
     }
 
 
-def unpickled(path: Path) -> dict[str, Tensor]:
+def read_pickle(path: Path) -> dict[str, Tensor]:
     saved: Any = torch.load(path, map_location="cpu", weights_only=True)
     while isinstance(saved, Mapping):
-        inside = next((saved[k] for k in INSIDE if isinstance(saved.get(k), Mapping)), None)
-        if inside is None:
-            return unwrapped({k: t for k, t in saved.items() if isinstance(t, Tensor)})
-        saved = inside
+        nested = next((saved[k] for k in WEIGHT_KEYS if isinstance(saved.get(k), Mapping)), None)
+        if nested is None:
+            return remove_wrappers({k: t for k, t in saved.items() if isinstance(t, Tensor)})
+        saved = nested
     return {}
 
 
-def unwrapped(found: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    def bare(name: str) -> str:
+def remove_wrappers(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def unwrap(name: str) -> str:
         for wrapper in WRAPPERS:
             if name.startswith(wrapper):
-                return bare(name.removeprefix(wrapper))
+                return unwrap(name.removeprefix(wrapper))
         return name
 
-    return {bare(str(name)): tensor for name, tensor in found.items()}
+    return {unwrap(str(name)): tensor for name, tensor in tensors.items()}
 
 
-def own_name(name: str, network: Network, own: Collection[str]) -> str:
-    """What a published tensor is called in the network."""
+def name_in_network(name: str, network: Network, own: Collection[str]) -> str:
+    """Translate the published name of a tensor to its name in the network."""
     if name in own or not isinstance(network, Backbone):
         return name
-    for part, here in sorted(network.names.items(), reverse=True):  # the empty name comes last
+    for part, place in sorted(network.names.items(), reverse=True):  # the empty name comes last
         if not part or name.startswith(f"{part}."):
-            return f"{here}.{name.removeprefix(part).lstrip('.')}"
+            return f"{place}.{name.removeprefix(part).lstrip('.')}"
     return name
 
 
-def published(name: str, network: Network) -> str:
-    """The other way round."""
+def published_name(name: str, network: Network) -> str:
+    """Translate the name of a tensor in the network to its published name."""
     if isinstance(network, Backbone):
-        for part, here in network.names.items():
-            if name.startswith(f"{here}."):
-                return f"{part}{name.removeprefix(here)}".lstrip(".")
+        for part, place in network.names.items():
+            if name.startswith(f"{place}."):
+                return f"{part}{name.removeprefix(place)}".lstrip(".")
     return name
 
 
-def listed(before: str, names: Sequence[str]) -> str:
+def list_names(introduction: str, names: Sequence[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{before}{', '.join(names[:SHOWN])}{more}" if names else ""
+    return f"{introduction}{', '.join(names[:SHOWN])}{more}" if names else ""
 
 
-def as_published(appearance: Appearance, network: Network) -> Appearance:
-    """Pictures normalised as weights from elsewhere know them; our own networks follow the data."""
-    if not isinstance(network, Backbone) or network.normal is None:
+def use_published_normalization(appearance: Appearance, network: Network) -> Appearance:
+    """Normalize images as published weights expect them; our own networks follow the data."""
+    if not isinstance(network, Backbone) or network.normalization is None:
         return appearance
-    mean, std = network.normal
-    if len(appearance.mean) == 1:  # grey, and repeated to three
+    mean, std = network.normalization
+    if len(appearance.mean) == 1:  # grayscale, repeated to three channels
         mean, std = (sum(mean) / len(mean),), (sum(std) / len(std),)
     return replace(appearance, mean=mean, std=std)

@@ -43,7 +43,7 @@ def test_mistakes_are_one_line(
     for words, message in (
         (["--weights", "bad.pth"], "--weights needs --model"),
         (["--weights", "bad.pth", "--model", "wrn-10-1"], "bad.pth cannot be read"),
-        (["--weights", "gone.pth", "--model", "wrn-10-1"], "gone.pth is no file of weights"),
+        (["--weights", "gone.pth", "--model", "wrn-10-1"], "gone.pth is not a file of weights"),
         (["--weights", "bad.pth", "--model", "timm:resnet81"], "timm has no model 'resnet81'"),
     ):
         with pytest.raises(SystemExit, match="2"):

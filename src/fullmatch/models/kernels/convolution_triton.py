@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from fullmatch.models.kernels.device import processors
+from fullmatch.models.kernels.device import count_processors
 
 PAIRS = 64  # of pixels, whose rows a program walks at a time; they may be of several images
 # By outputs and inputs: programs for every processor of the device, and rows on their way to it.
@@ -198,7 +198,7 @@ def launched(
     steps = groups * (height + 1)
     each, stages = PLANS[outputs, inputs]
     # At least four rows a program, of which it reads two for nothing; sums take registers of two.
-    programs = max(1, min(steps // 4, (2 if sums else each) * processors(x.device)))
+    programs = max(1, min(steps // 4, (2 if sums else each) * count_processors(x.device)))
     shares = x.new_empty((programs if sums else 0, 2, outputs), dtype=torch.float32)
     convolve[(programs,)](
         x, matrices, x if other is None else other, out, shares, count, steps, programs,

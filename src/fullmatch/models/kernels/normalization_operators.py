@@ -1,4 +1,7 @@
-"""The kernels that normalise as operators: their shapes for a compiler, and their gradients."""
+"""The normalization kernels as operators: their shapes for the compiler, and their gradients.
+
+Not every machine has Triton, which the kernels need, so each operator imports them when it runs.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,165 +9,162 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fullmatch.models.kernels.convolution import input_gradient, weight_gradient
-from fullmatch.models.kernels.device import channels_last, operator
-
-# What the kernels find out about each channel, line by line.
-FOUND = ("mean", "variance", "scale", "shift", "unbiased")
+from fullmatch.models.kernels.convolution_operators import input_gradient, weight_gradient
+from fullmatch.models.kernels.layout import STATISTICS, channels_last
+from fullmatch.models.kernels.registry import custom_operator
 
 
-def fits(channels: int, numbers: int) -> bool:
-    """Whether the kernels know such images: channels a power of two, and places of 32 bits."""
-    # At least those that one program finishes together; of more than 1024 nothing was tried.
-    return 8 <= channels <= 1024 and channels & (channels - 1) == 0 and numbers < 2**31
-
-
-# The kernels need Triton, which not every machine has, so each operator imports them when it runs.
-
-
-@operator("normalize")
+@custom_operator("normalize")
 def normalize(
     x: Tensor, weight: Tensor, bias: Tensor, eps: float, slope: float
 ) -> tuple[Tensor, Tensor]:
-    """The activation, and the lines of `FOUND` for every channel."""
+    """Return the leaky ReLU of x's batch norm, and the table of `STATISTICS`."""
     from fullmatch.models.kernels import normalization_triton as kernels
 
     return kernels.normalize(channels_last(x), None, weight, bias, eps, slope)[1:]
 
 
-@operator("add_and_normalize")
+@custom_operator("add_and_normalize")
 def add_and_normalize(
-    x: Tensor, path: Tensor, weight: Tensor, bias: Tensor, eps: float, slope: float
+    x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor, eps: float, slope: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The sum first, then what `normalize` gives of it."""
+    """Return x + residual, and what `normalize` returns for this sum."""
     from fullmatch.models.kernels import normalization_triton as kernels
 
-    return kernels.normalize(channels_last(x), channels_last(path), weight, bias, eps, slope)
+    return kernels.normalize(channels_last(x), channels_last(residual), weight, bias, eps, slope)
 
 
-@operator("convolve_and_normalize")
+@custom_operator("convolve_and_normalize")
 def convolve_and_normalize(
-    inner: Tensor,
+    x: Tensor,
     filters: Tensor,
-    x: Tensor | None,
+    residual: Tensor | None,
     weight: Tensor,
     bias: Tensor,
     eps: float,
     slope: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The convolution of inner, plus x, first; then what `normalize` gives of it."""
+    """Return x convolved with filters + residual, and what `normalize` returns for this sum."""
     from fullmatch.models.kernels import convolution_triton as convolution_kernels
     from fullmatch.models.kernels import normalization_triton as kernels
 
-    other = None if x is None else channels_last(x)
-    total, sums = convolution_kernels.summed_convolution(channels_last(inner), filters, other)
+    other = None if residual is None else channels_last(residual)
+    total, sums = convolution_kernels.summed_convolution(channels_last(x), filters, other)
     return total, *kernels.normalize_summed(total, sums, weight, bias, eps, slope)
 
 
-@operator("move_statistics", mutates_args=("means", "variances"))
+@custom_operator("move_statistics", mutates_args=("means", "variances"))
 def move_statistics(
     means: Sequence[Tensor],
     variances: Sequence[Tensor],
-    found: Sequence[Tensor],
+    statistics: Sequence[Tensor],
     momenta: Sequence[float],
 ) -> None:
-    """Towards means and unbiased variances that `normalize` found."""
-    batch = [one[FOUND.index(what)] for what in ("mean", "unbiased") for one in found]
+    """Move running statistics toward the batch means and unbiased variances of many layers."""
+    rows = (STATISTICS.index("mean"), STATISTICS.index("unbiased variance"))
+    batch = [table[row] for row in rows for table in statistics]
     torch._foreach_lerp_([*means, *variances], batch, [*momenta, *momenta])
 
 
-@operator("normalization_gradients")
-def gradients(
-    x: Tensor, gradient: Tensor, other: Tensor | None, found: Tensor, eps: float, slope: float
+@custom_operator("normalization_gradients")
+def normalization_gradients(
+    x: Tensor, gradient: Tensor, other: Tensor | None, statistics: Tensor, eps: float, slope: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of what was normalised, which may have a gradient of its own as well; of weight and bias."""
+    """Return the gradients of the normalized x, plus its `other` gradient, of weight and bias."""
     from fullmatch.models.kernels import normalization_triton as kernels
 
-    beside = None if other is None else channels_last(other)
-    return kernels.gradients(channels_last(x), channels_last(gradient), beside, found, eps, slope)
+    x, gradient = channels_last(x), channels_last(gradient)
+    other = None if other is None else channels_last(other)
+    return kernels.gradients(x, gradient, other, statistics, eps, slope)
 
 
-def like(x: Tensor) -> Tensor:
+def empty_images(x: Tensor) -> Tensor:
     return torch.empty_like(x, memory_format=torch.channels_last)
 
 
-def by_channel(x: Tensor, *lines: int) -> Tensor:
-    return x.new_empty((*lines, x.shape[1]), dtype=torch.float32)
+def empty_table(x: Tensor, *rows: int) -> Tensor:
+    return x.new_empty((*rows, x.shape[1]), dtype=torch.float32)
 
 
 @normalize.register_fake
-def _(x: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
-    return like(x), by_channel(x, len(FOUND))
+def _(x: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
+    return empty_images(x), empty_table(x, len(STATISTICS))
 
 
 @add_and_normalize.register_fake
-def _(x: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
-    return like(x), like(x), by_channel(x, len(FOUND))
+def _(x: Tensor, *others: Any) -> tuple[Tensor, Tensor, Tensor]:
+    return empty_images(x), empty_images(x), empty_table(x, len(STATISTICS))
 
 
 @convolve_and_normalize.register_fake
-def _(inner: Tensor, filters: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
-    count, _, height, width = inner.shape
-    total = inner.new_empty((count, height, width, len(filters))).permute(0, 3, 1, 2)
-    return total, like(total), by_channel(total, len(FOUND))
+def _(x: Tensor, filters: Tensor, *others: Any) -> tuple[Tensor, Tensor, Tensor]:
+    count, _, height, width = x.shape
+    total = x.new_empty((count, height, width, len(filters))).permute(0, 3, 1, 2)
+    return total, empty_images(total), empty_table(total, len(STATISTICS))
 
 
-@gradients.register_fake
-def _(x: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
-    return like(x), by_channel(x), by_channel(x)
+@normalization_gradients.register_fake
+def _(x: Tensor, *others: Any) -> tuple[Tensor, Tensor, Tensor]:
+    return empty_images(x), empty_table(x), empty_table(x)
 
 
-def keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def save_for_normalize(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     ctx.save_for_backward(inputs[0], output[1])
     ctx.eps, ctx.slope = inputs[-2:]
 
 
-def keep_sum(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+def normalize_backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    x, statistics = ctx.saved_tensors
+    # Here as well as in the operator: the compiler can then write it in this layout at once.
+    gradient = channels_last(gradient)
+    gradients = normalization_gradients(x, gradient, None, statistics, ctx.eps, ctx.slope)
+    return *gradients, None, None
+
+
+def save_for_add(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
     ctx.save_for_backward(output[0], output[2])
-    ctx.set_materialize_grads(False)  # zeros for a sum that nobody else reads would be read, too
+    ctx.set_materialize_grads(False)  # or zeros are read for a sum that nothing else uses
     ctx.eps, ctx.slope = inputs[-2:]
 
 
-def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    x, found = ctx.saved_tensors
-    # Here as well as in the operator: a compiler can write its result in this order at once.
-    gradient = channels_last(gradient)
-    return *gradients(x, gradient, None, found, ctx.eps, ctx.slope), None, None
-
-
-def backward_of_sum(
+def add_backward(
     ctx: Any, other: Tensor | None, gradient: Tensor | None, _: None
 ) -> tuple[Tensor | None, ...]:
-    total, found = ctx.saved_tensors
+    total, statistics = ctx.saved_tensors
     if gradient is None:
         return other, other, None, None, None, None
-    of_sum, *rest = gradients(total, channels_last(gradient), other, found, ctx.eps, ctx.slope)
-    return of_sum, of_sum, *rest, None, None
+    of_sum, of_weight, of_bias = normalization_gradients(
+        total, channels_last(gradient), other, statistics, ctx.eps, ctx.slope
+    )
+    return of_sum, of_sum, of_weight, of_bias, None, None
 
 
-def keep_convolved(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+def save_for_convolve(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     ctx.save_for_backward(inputs[0], inputs[1], output[0], output[2])
     ctx.set_materialize_grads(False)
-    ctx.adds = inputs[2] is not None
+    ctx.has_residual = inputs[2] is not None
     ctx.eps, ctx.slope = inputs[-2:]
 
 
-def backward_of_convolved(
+def convolve_backward(
     ctx: Any, other: Tensor | None, gradient: Tensor | None, _: None
 ) -> tuple[Tensor | None, ...]:
-    inner, filters, total, found = ctx.saved_tensors
-    rest: list[Tensor | None]
+    x, filters, total, statistics = ctx.saved_tensors
+    of_weight: Tensor | None = None
+    of_bias: Tensor | None = None
     if gradient is not None:
-        of_sum, *rest = gradients(total, channels_last(gradient), other, found, ctx.eps, ctx.slope)
+        of_sum, of_weight, of_bias = normalization_gradients(
+            total, channels_last(gradient), other, statistics, ctx.eps, ctx.slope
+        )
     elif other is not None:
-        of_sum, rest = other, [None, None]
+        of_sum = other
     else:
         return (None,) * 7
-    of_inner = input_gradient(of_sum, filters) if ctx.needs_input_grad[0] else None
-    of_x = of_sum if ctx.adds else None
-    return of_inner, weight_gradient(inner, of_sum), of_x, *rest, None, None
+    of_x = input_gradient(of_sum, filters) if ctx.needs_input_grad[0] else None
+    of_residual = of_sum if ctx.has_residual else None
+    return of_x, weight_gradient(x, of_sum), of_residual, of_weight, of_bias, None, None
 
 
-normalize.register_autograd(backward, setup_context=keep)
-add_and_normalize.register_autograd(backward_of_sum, setup_context=keep_sum)
-convolve_and_normalize.register_autograd(backward_of_convolved, setup_context=keep_convolved)
+normalize.register_autograd(normalize_backward, setup_context=save_for_normalize)
+add_and_normalize.register_autograd(add_backward, setup_context=save_for_add)
+convolve_and_normalize.register_autograd(convolve_backward, setup_context=save_for_convolve)

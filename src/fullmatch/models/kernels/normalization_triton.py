@@ -13,8 +13,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from fullmatch.models.kernels.device import processors
-from fullmatch.models.kernels.normalization_operators import FOUND
+from fullmatch.models.kernels.device import count_processors
+from fullmatch.models.kernels.layout import STATISTICS
 
 WARPS = 8
 TILE = 4096  # elements of a program that computes each by itself
@@ -89,7 +89,7 @@ def finish_moments(  # type: ignore[no-untyped-def]
     sums, weight, bias, found, rows, eps, programs,
     CHANNELS: tl.constexpr, LINES: tl.constexpr, SOME: tl.constexpr,
 ):  # fmt: skip
-    """The lines of `FOUND` for some channels."""
+    """The lines of `STATISTICS` for some channels."""
     channel = tl.program_id(0) * SOME + tl.arange(0, SOME)
     first, second = total_of(sums, programs, channel, CHANNELS, LINES)
     mean = first / rows
@@ -176,7 +176,7 @@ def normalization_gradient(  # type: ignore[no-untyped-def]
 def normalize(
     x: Tensor, path: Tensor | None, weight: Tensor, bias: Tensor, eps: float, slope: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of channels_last images: x + path, its activation, and the lines of `FOUND`.
+    """Of channels_last images: x + path, its activation, and the lines of `STATISTICS`.
 
     Without a path, x is its own sum.
     """
@@ -192,10 +192,10 @@ def normalize(
 def normalize_summed(
     total: Tensor, sums: Tensor, weight: Tensor, bias: Tensor, eps: float, slope: float
 ) -> tuple[Tensor, Tensor]:
-    """Activation and `FOUND` of images whose sums are known, in shares (programs, 2, channels)."""
+    """Activation and `STATISTICS` of images whose sums are known, in (programs, 2, channels)."""
     programs, _, channels = sums.shape
     rows = total.numel() // channels
-    found = sums.new_empty((len(FOUND), channels))
+    found = sums.new_empty((len(STATISTICS), channels))
     finish_moments[(channels // SOME,)](
         sums, weight, bias, found, rows, eps, **finished(programs, channels)
     )
@@ -240,7 +240,7 @@ def shares(x: Tensor, rows: int, plan: Plan) -> tuple[Tensor, int, Options]:
     """Where programs put their sums, how many they are, and what they must know."""
     channels = x.shape[1]
     blocks, options = tiles(rows, channels, plan.tile)
-    programs = min(triton.cdiv(blocks, plan.ahead), plan.each * processors(x.device))
+    programs = min(triton.cdiv(blocks, plan.ahead), plan.each * count_processors(x.device))
     sums = x.new_empty((programs, 2, channels), dtype=torch.float32)
     return sums, programs, {**options, "blocks": blocks, "programs": programs, "AHEAD": plan.ahead}
 

@@ -1,4 +1,4 @@
-"""Batch norm over the images of all processes, so that several GPUs train as one would."""
+"""Synchronized batch norm: several GPUs train as one would with all of their images."""
 
 from typing import cast
 
@@ -6,11 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from fullmatch import distributed
-from fullmatch.models.kernels.normalization import Norm
+from fullmatch.models.kernels.batch_norm import OnePassBatchNorm
 
 
-class SharedNorm(Norm):
-    """Takes mean and variance over all processes while they train together."""
+class SynchronizedBatchNorm(OnePassBatchNorm):
+    """Computes mean and variance over the images of all processes while they train together."""
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or distributed.world_size() == 1:
@@ -19,20 +19,20 @@ class SharedNorm(Norm):
         sums = torch.stack([wide.sum(dim=(0, 2, 3)), wide.square().sum(dim=(0, 2, 3))])
         sums = cast(Tensor, distributed.Sum.apply(sums))
         count = distributed.world_size() * x.numel() // x.shape[1]
-        batch_mean, square = (sums / count).unbind()
-        batch_variance = (square - batch_mean.square()).clamp(min=0)
-        return self.normalized(x, batch_mean, batch_variance, count)
+        batch_mean, mean_square = (sums / count).unbind()
+        batch_variance = (mean_square - batch_mean.square()).clamp(min=0)
+        return self.normalize(x, batch_mean, batch_variance, count)
 
 
-def share_statistics(network: nn.Module) -> int:
-    """Makes batch norms take everybody's images; the number of those of other kinds, which do not.
+def synchronize_batch_norms(network: nn.Module) -> int:
+    """Synchronize the 2-d batch norms of a network in place; return how many others it has.
 
-    They keep their place, parameters and names: only how they compute changes.
+    Only their class changes: place, parameters and names stay the same.
     """
-    other = 0
+    unsynchronized = 0
     for module in network.modules():
-        if type(module) in (nn.BatchNorm2d, Norm) and module.track_running_stats:
-            module.__class__ = SharedNorm
+        if type(module) in (nn.BatchNorm2d, OnePassBatchNorm) and module.track_running_stats:
+            module.__class__ = SynchronizedBatchNorm
         elif isinstance(module, nn.modules.batchnorm._BatchNorm):
-            other += 1
-    return other
+            unsynchronized += 1
+    return unsynchronized

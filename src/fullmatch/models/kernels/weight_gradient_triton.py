@@ -9,7 +9,7 @@ import triton.language as tl
 from torch import Tensor
 
 from fullmatch.models.kernels.convolution_triton import PAIRS, grouped, load_row, place, share
-from fullmatch.models.kernels.device import processors
+from fullmatch.models.kernels.device import count_processors
 
 # By outputs and inputs: programs for every processor of the device, and rows on their way to it.
 PLANS = {(32, 32): (1, 4), (32, 16): (2, 3), (16, 4): (4, 3)}
@@ -82,7 +82,7 @@ def weight_gradient(x: Tensor, gradient: Tensor) -> Tensor:
     groups, full = grouped(count, width)
     steps = groups * height
     each, stages = PLANS[outputs, inputs]
-    programs = min(steps, each * processors(x.device))
+    programs = min(steps, each * count_processors(x.device))
     shares = x.new_empty((programs, outputs, 3, 3, inputs), dtype=torch.float32)
     sum_weight_gradient[(programs,)](
         x, gradient, shares, count, steps, programs, height, width, outputs, inputs, PAIRS, full,
