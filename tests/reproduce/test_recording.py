@@ -10,7 +10,7 @@ import pytest
 from fullmatch.errors import UserError
 from fullmatch.experiment.settings import config_of, resolve
 from fullmatch.reproduce import provenance
-from fullmatch.reproduce.entry import LedgerCurve
+from fullmatch.reproduce.entry import LedgerCurve, entry_table
 from fullmatch.reproduce.provenance import committed_code, current_code
 from fullmatch.reproduce.recording import (
     collect_curves,
@@ -21,6 +21,8 @@ from fullmatch.reproduce.recording import (
 )
 from fullmatch.storage.metrics_log import LogRecord
 from fullmatch.storage.run_folder import RunFolder
+
+EARLIER_RUNS = Path(__file__).parents[1] / "fixtures" / "runs-0.1"
 
 
 def test_entry(runs: dict[str, Path]) -> None:
@@ -119,17 +121,16 @@ def test_damaged_log(runs: dict[str, Path], tmp_path: Path) -> None:
         make_entry(copy)
 
 
-def test_run_of_an_earlier_version(runs: dict[str, Path], tmp_path: Path) -> None:
-    copy = shutil.copytree(runs["fixmatch"], tmp_path / "fixmatch")
-    table = json.loads((copy / "result.json").read_text())
-    table["split"], table["config"] = table.pop("split_hash"), table.pop("config_hash")
-    del table["format"]
-    for model in ("student", "teacher"):
-        table[model]["last"] = table[model]["top1"]
-    (copy / "result.json").write_text(json.dumps(table))
-    expected, entry = make_entry(runs["fixmatch"]), make_entry(copy)
-    assert entry.split == expected.split and entry.fingerprint == expected.fingerprint
-    assert entry.scores == expected.scores
+def test_runs_of_fullmatch_0_1() -> None:
+    entry = make_entry(EARLIER_RUNS / "finished")
+    result = json.loads((EARLIER_RUNS / "finished" / "result.json").read_text())
+    assert entry.split == result["split"] and entry.fingerprint == result["config"]
+    teacher = entry_table(entry)["scores"]["teacher"]
+    names = ("last", "median_last_20", "best_chosen_on_test", "ece")
+    assert {name: teacher[name] for name in names} == {
+        name: result["teacher"][name] for name in names
+    }
+    assert make_entry(EARLIER_RUNS / "own").scores == {}  # it has no test images
 
 
 def test_unknown_code_is_not_guessed(runs: dict[str, Path]) -> None:
