@@ -1,4 +1,4 @@
-"""A picture of the labeling page for the docs: python -m tests.labeling.screenshot FILE."""
+"""A screenshot of the labeling page for the docs: python -m tests.labeling.screenshot FILE."""
 
 import base64
 import sys
@@ -9,15 +9,15 @@ import numpy as np
 from PIL import Image, ImageDraw
 from selenium.webdriver.support.wait import WebDriverWait
 
-from tests.labeling.served import serving
-from tests.own_pictures import save
 from tests.browser import browser, prefer, resize, visit
+from tests.labeling.serving import serving
+from tests.own_pictures import save
 
 SIDES = {"circle": 60, "pentagon": 5, "square": 4, "triangle": 3}
 
 
 def shape(kind: str, seed: int) -> Image.Image:
-    """A shape somewhere on paper, turned and coloured by chance."""
+    """A shape with random position, rotation and color."""
     rng = np.random.default_rng(seed)
     paper = Image.new("RGB", (420, 300), tuple(rng.integers(190, 245, 3).tolist()))
     x, y, size = rng.integers(150, 270), rng.integers(120, 180), rng.integers(70, 110)
@@ -44,8 +44,8 @@ def screenshot(path: Path) -> None:
             server.queue.label(0, "circle")
             visit(driver, server.address)
             WebDriverWait(driver, 10).until(lambda d: d.execute_script("return !waiting"))
-            taken = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
-            path.write_bytes(base64.b64decode(taken["data"]))
+            capture = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
+            path.write_bytes(base64.b64decode(capture["data"]))
 
 
 if __name__ == "__main__":

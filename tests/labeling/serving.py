@@ -1,21 +1,22 @@
-"""A labeling page that is being served while a test looks at it."""
+"""A labeling page that is served during a test."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
-from fullmatch.inference.suggestion import typical
-from fullmatch.labeling.labels import Labels, pictures_of, table_of
-from fullmatch.labeling.queue import Queue
-from fullmatch.labeling.server import LabelServer, server_of
+from fullmatch.inference.suggestion import suggest_typical
+from fullmatch.labeling.label_table import LabelTable, default_table, list_pictures
+from fullmatch.labeling.queue import LabelQueue
+from fullmatch.labeling.server import LabelServer, create_server
 
 
 @contextmanager
 def serving(home: Path, number: int = 5, classes: Sequence[str] = ()) -> Iterator[LabelServer]:
-    labels = Labels(table_of(home, None), pictures_of(home))
-    labels.add_classes(classes)
-    server = server_of(Queue(labels, typical(labels.unlabeled(), number)))
+    table = LabelTable(default_table(home), list_pictures(home))
+    table.add_classes(classes)
+    suggestions = suggest_typical(table.unlabeled(), number)
+    server = create_server(LabelQueue(table, suggestions.pictures))
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

@@ -1,4 +1,4 @@
-"""The server answers who knows the token, on this machine, and nobody else."""
+"""The server answers only requests from this machine that have the token."""
 
 import http.client
 import io
@@ -14,19 +14,19 @@ import pytest
 from PIL import Image
 
 from fullmatch.errors import UserError
-from fullmatch.labeling.server import LabelServer, server_of
-from tests.labeling.served import serving
+from fullmatch.labeling.server import LabelServer, create_server
+from tests.labeling.serving import serving
 from tests.own_pictures import clean_folder
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[LabelServer]:
     home = clean_folder(tmp_path / "pets", labels=1, unlabeled=2, size=16)
-    with serving(home, 6) as found:
-        yield found
+    with serving(home, 6) as server:
+        yield server
 
 
-def ask(
+def send(
     server: LabelServer,
     path: str,
     body: object = None,
@@ -36,36 +36,36 @@ def ask(
     **headers: str,
 ) -> tuple[int, bytes, dict[str, str]]:
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
-    given = {"Content-Type": "application/json"} if body is not None else {}
-    given |= {name.replace("_", "-"): value for name, value in headers.items()}
+    fields = {"Content-Type": "application/json"} if body is not None else {}
+    fields |= {name.replace("_", "-"): value for name, value in headers.items()}
     content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
     address = f"/{server.token if token is None else token}/{path}"
-    connection.request(method or ("GET" if body is None else "POST"), address, content, given)
-    answer = connection.getresponse()
-    found = answer.status, answer.read(), dict(answer.getheaders())
+    connection.request(method or ("GET" if body is None else "POST"), address, content, fields)
+    response = connection.getresponse()
+    result = response.status, response.read(), dict(response.getheaders())
     connection.close()
-    return found
+    return result
 
 
-def told(server: LabelServer, path: str, body: object = None) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(ask(server, path, body)[1])
-    return found
+def send_json(server: LabelServer, path: str, body: object = None) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(send(server, path, body)[1])
+    return answer
 
 
-def test_listens_on_this_machine_alone(server: LabelServer) -> None:
+def test_listens_on_this_machine_only(server: LabelServer) -> None:
     assert server.server_address[0] == "127.0.0.1"
     assert server.address == f"http://127.0.0.1:{server.server_port}/{server.token}/"
-    with server_of(server.queue) as another:
+    with create_server(server.queue) as another:
         assert len(server.token) == 32 and another.token != server.token
     with pytest.raises(UserError, match="cannot listen on port"):
-        server_of(server.queue, server.server_port)
+        create_server(server.queue, server.server_port)
     with pytest.raises(UserError, match="cannot listen on port"):
-        server_of(server.queue, 99999)
+        create_server(server.queue, 99999)
 
 
 @pytest.mark.parametrize("path", ["", "page.js", "style.css", "state", "picture/0"])
-def test_every_answer_is_guarded(server: LabelServer, path: str) -> None:
-    status, content, headers = ask(server, path)
+def test_every_response_needs_the_token(server: LabelServer, path: str) -> None:
+    status, content, headers = send(server, path)
     assert status == 200 and content
     assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert "unsafe" not in headers["Content-Security-Policy"]
@@ -73,26 +73,26 @@ def test_every_answer_is_guarded(server: LabelServer, path: str) -> None:
     assert headers["Referrer-Policy"] == "no-referrer" and headers["Cache-Control"] == "no-store"
     assert not any(name.lower().startswith("access-control") for name in headers)
     for wrong in ("", "x" * 32, server.token[:-1], server.token.swapcase(), "%s"):
-        status, content, headers = ask(server, path, token=wrong)
+        status, content, headers = send(server, path, token=wrong)
         assert status == 403 and server.token.encode() not in content
-    assert ask(server, path, Host="evil.example")[0] == 403
-    assert ask(server, path, Host=f"evil.example:{server.server_port}")[0] == 403
-    assert ask(server, path, Host=f"localhost:{server.server_port}")[0] == 200
+    assert send(server, path, Host="evil.example")[0] == 403
+    assert send(server, path, Host=f"evil.example:{server.server_port}")[0] == 403
+    assert send(server, path, Host=f"localhost:{server.server_port}")[0] == 200
 
 
 @pytest.mark.parametrize("path", ["label", "skip", "undo", "class"])
-def test_changes_need_the_token_and_come_from_here(server: LabelServer, path: str) -> None:
+def test_changes_need_the_token_and_this_origin(server: LabelServer, path: str) -> None:
     body = {"number": 0, "label": "grass", "name": "owl"}
-    before = told(server, "state")
-    assert ask(server, path, body, token="wrong")[0] == 403
-    assert ask(server, path, body, Host="evil.example")[0] == 403
-    assert ask(server, path, body, Origin="http://evil.example")[0] == 403
-    assert ask(server, path, body, Origin="null")[0] == 403
-    assert ask(server, path, body, Content_Type="text/plain")[0] == 415
-    assert ask(server, path)[0] == 404  # a link changes nothing
-    assert ask(server, path, body, method="OPTIONS")[0] == 501
-    assert told(server, "state") == before
-    assert not server.queue.labels.table.exists()
+    before = send_json(server, "state")
+    assert send(server, path, body, token="wrong")[0] == 403
+    assert send(server, path, body, Host="evil.example")[0] == 403
+    assert send(server, path, body, Origin="http://evil.example")[0] == 403
+    assert send(server, path, body, Origin="null")[0] == 403
+    assert send(server, path, body, Content_Type="text/plain")[0] == 415
+    assert send(server, path)[0] == 404  # following a link changes nothing
+    assert send(server, path, body, method="OPTIONS")[0] == 501
+    assert send_json(server, "state") == before
+    assert not server.queue.table.path.exists()
 
 
 @pytest.mark.parametrize(
@@ -115,44 +115,44 @@ def test_changes_need_the_token_and_come_from_here(server: LabelServer, path: st
         "picture/",
     ],
 )
-def test_pictures_by_number_and_nothing_else(server: LabelServer, path: str) -> None:
+def test_no_request_can_name_a_file(server: LabelServer, path: str) -> None:
     raw = path.encode()
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=10) as connection:
         head = f"GET /{server.token}/".encode() + raw + b" HTTP/1.0\r\n"
         connection.sendall(head + f"Host: 127.0.0.1:{server.server_port}\r\n\r\n".encode())
-        answer = b""
+        response = b""
         while part := connection.recv(65536):
-            answer += part
-    assert answer.split()[1] == b"404", answer[:100]
+            response += part
+    assert response.split()[1] == b"404", response[:100]
 
 
-def test_a_picture_is_a_picture(server: LabelServer) -> None:
-    _, content, headers = ask(server, "picture/1")
+def test_pictures_are_sent_as_thumbnails(server: LabelServer) -> None:
+    _, content, headers = send(server, "picture/1")
     assert headers["Content-Type"] == "image/jpeg"
     assert Image.open(io.BytesIO(content)).size == (24, 16)
     Path(server.queue.pictures[1].name).write_text("<script>alert(1)</script>")
-    status, content, _ = ask(server, "picture/1")
+    status, content, _ = send(server, "picture/1")
     assert status == 404 and b"script" not in content
     os.unlink(server.queue.pictures[1].name)
-    assert ask(server, "picture/1")[0] == 404
+    assert send(server, "picture/1")[0] == 404
 
 
-def test_labels_reach_the_table(server: LabelServer) -> None:
-    state = told(server, "state")
+def test_labels_are_written_to_the_table(server: LabelServer) -> None:
+    state = send_json(server, "state")
     assert (state["number"], state["total"]) == (0, 6)
     assert state["classes"] == ["brick", "grass", "water"]
     assert "/" not in state["name"]
-    assert told(server, "label", {"number": 0, "label": "grass"})["number"] == 1
-    assert told(server, "skip", {"number": 1})["last"] == ""
-    assert told(server, "class", {"name": "owl"})["classes"][-1] == "owl"
-    assert told(server, "label", {"number": 2, "label": "owl"})["labeled"] == 2
-    text = server.queue.labels.table.read_text()
+    assert send_json(server, "label", {"number": 0, "label": "grass"})["number"] == 1
+    assert send_json(server, "skip", {"number": 1})["last"] == ""
+    assert send_json(server, "class", {"name": "owl"})["classes"][-1] == "owl"
+    assert send_json(server, "label", {"number": 2, "label": "owl"})["labeled"] == 2
+    text = server.queue.table.path.read_text()
     assert text.count(",grass,") == 2 and text.count(",owl,") == 1
-    assert told(server, "undo", {"number": 3})["number"] == 2
-    assert ",owl," not in server.queue.labels.table.read_text()
-    status, content, _ = ask(server, "label", {"number": 0, "label": "grass"})
+    assert send_json(server, "undo", {"number": 3})["number"] == 2
+    assert ",owl," not in server.queue.table.path.read_text()
+    status, content, _ = send(server, "label", {"number": 0, "label": "grass"})
     assert status == 409 and json.loads(content)["number"] == 2
-    status, content, _ = ask(server, "label", {"number": 2, "label": "cow"})
+    status, content, _ = send(server, "label", {"number": 2, "label": "cow"})
     assert status == 422 and "no class" in json.loads(content)["error"]
 
 
@@ -172,22 +172,22 @@ def test_labels_reach_the_table(server: LabelServer) -> None:
         (b"x" * 5000, 413),
     ],
 )
-def test_nonsense_is_refused(server: LabelServer, body: bytes, status: int) -> None:
-    assert ask(server, "label", body)[0] == status
-    assert told(server, "state")["number"] == 0
+def test_invalid_requests_are_rejected(server: LabelServer, body: bytes, status: int) -> None:
+    assert send(server, "label", body)[0] == status
+    assert send_json(server, "state")["number"] == 0
 
 
-def test_a_failing_disk_is_told(server: LabelServer) -> None:
-    server.queue.labels.table = server.queue.labels.table.parent / "gone" / "labels.csv"
-    status, content, _ = ask(server, "label", {"number": 0, "label": "grass"})
+def test_a_write_error_is_reported(server: LabelServer) -> None:
+    server.queue.table.path = server.queue.table.path.parent / "gone" / "labels.csv"
+    status, content, _ = send(server, "label", {"number": 0, "label": "grass"})
     assert status == 422 and "cannot write" in json.loads(content)["error"]
-    assert told(server, "state")["number"] == 0
+    assert send_json(server, "state")["number"] == 0
 
 
-def test_many_at_once_label_every_picture_once(server: LabelServer) -> None:
-    asked = [{"number": at % 6, "label": "grass"} for at in range(60)]
+def test_concurrent_requests_label_every_picture_once(server: LabelServer) -> None:
+    bodies = [{"number": at % 6, "label": "grass"} for at in range(60)]
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda body: ask(server, "label", body)[0], asked))
-    done = told(server, "state")["number"]
-    assert found.count(200) == done and set(found) <= {200, 409}
-    assert server.queue.labels.table.read_text().count(",grass,") == 1 + done
+        statuses = list(threads.map(lambda body: send(server, "label", body)[0], bodies))
+    done = send_json(server, "state")["number"]
+    assert statuses.count(200) == done and set(statuses) <= {200, 409}
+    assert server.queue.table.path.read_text().count(",grass,") == 1 + done
