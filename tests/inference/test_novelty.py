@@ -1,4 +1,4 @@
-"""Pictures unlike the training pictures are told from pictures like them."""
+"""Pictures unlike the training pictures are recognized."""
 
 import shutil
 from pathlib import Path
@@ -9,9 +9,15 @@ import torch
 from fullmatch import data
 from fullmatch.data import TensorStore
 from fullmatch.experiment.classifier import Classifier
-from fullmatch.inference.novelty import NAME, Familiarity, distance, familiarity_of, seen
+from fullmatch.inference.novelty import (
+    NoveltyDetector,
+    load_or_fit_detector,
+    neighbor_distances,
+    predict_with_features,
+)
 from fullmatch.inference.trained_run import TrainedRun
-from tests.served import copied, digits_run, pets_run
+from fullmatch.storage.run_folder import RunFolder
+from tests.served import copy_run, digits_run, pets_run
 
 
 @pytest.fixture(scope="module")
@@ -20,47 +26,63 @@ def classifier() -> Classifier:
 
 
 @pytest.fixture(scope="module")
-def familiarity(classifier: Classifier) -> Familiarity:
-    found = Familiarity.measured(classifier, data.load("digits").images)
-    assert found is not None
-    return found
+def detector(classifier: Classifier) -> NoveltyDetector:
+    detector = NoveltyDetector.fit(classifier, data.load("digits").images)
+    assert detector is not None
+    return detector
 
 
-def share(classifier: Classifier, familiarity: Familiarity, images: torch.Tensor) -> float:
-    return familiarity.unlike(seen(classifier, images)[1]).float().mean().item()
+def copy_without_detector(to: Path) -> RunFolder:
+    folder = RunFolder(copy_run(digits_run(), to))
+    folder.novelty.unlink(missing_ok=True)
+    return folder
 
 
-def test_test_pictures_are_familiar(classifier: Classifier, familiarity: Familiarity) -> None:
+def forget_data(folder: RunFolder) -> None:
+    """Point a run to data that does not exist."""
+    text = folder.config.read_text()
+    folder.config.write_text(text.replace('"digits"', '"gone"'))
+
+
+def novel_fraction(
+    classifier: Classifier, detector: NoveltyDetector, images: torch.Tensor
+) -> float:
+    features = predict_with_features(classifier, images)[1]
+    return detector.is_novel(features).float().mean().item()
+
+
+def test_test_pictures_are_not_novel(classifier: Classifier, detector: NoveltyDetector) -> None:
     test = data.load("digits").test
     assert test is not None
-    assert share(classifier, familiarity, test.read(torch.arange(len(test)))) < 0.05
+    assert novel_fraction(classifier, detector, test.read(torch.arange(len(test)))) < 0.05
 
 
 @pytest.mark.parametrize("kind", ["noise", "white", "stripes"])
-def test_strange_pictures_are_not(
-    classifier: Classifier, familiarity: Familiarity, kind: str
+def test_other_pictures_are_novel(
+    classifier: Classifier, detector: NoveltyDetector, kind: str
 ) -> None:
     images = {
         "noise": torch.randint(0, 256, (50, 1, 8, 8), generator=torch.Generator().manual_seed(0)),
         "white": torch.full((1, 1, 8, 8), 255),
         "stripes": (torch.arange(8) % 2 * 255).expand(1, 1, 8, 8),
     }[kind].byte()
-    assert share(classifier, familiarity, images) > 0.8
+    assert novel_fraction(classifier, detector, images) > 0.8
 
 
-def test_one_training_picture_in_a_hundred_is_out_of_the_usual(
-    classifier: Classifier, familiarity: Familiarity
+def test_the_threshold_leaves_out_one_percent_of_training_pictures(
+    detector: NoveltyDetector,
 ) -> None:
-    own = distance(familiarity.features, familiarity.features, 6)
-    assert (own > familiarity.limit).float().mean().item() == pytest.approx(0.01, abs=0.002)
-    # The distance against a loop: the nearest is the point itself.
-    row = (familiarity.features - familiarity.features[7]).norm(dim=1).sort().values[5]
-    torch.testing.assert_close(own[7], row, rtol=1e-3, atol=1e-4)
+    distances = neighbor_distances(detector.features, detector.features, 6)
+    novel = (distances > detector.threshold).float().mean().item()
+    assert novel == pytest.approx(0.01, abs=0.002)
+    # One row computed directly; the nearest neighbor is the point itself.
+    row = (detector.features - detector.features[7]).norm(dim=1).sort().values[5]
+    torch.testing.assert_close(distances[7], row, rtol=1e-3, atol=1e-4)
 
 
-def test_features_and_probabilities_are_the_networks_own(classifier: Classifier) -> None:
+def test_features_and_probabilities_are_those_of_the_network(classifier: Classifier) -> None:
     images = data.load("digits").images.read(torch.arange(9))
-    probs, features = seen(classifier, images)
+    probs, features = predict_with_features(classifier, images)
     with torch.no_grad():
         torch.testing.assert_close(probs, classifier(images))
         plain = classifier.network(classifier.augment(images, "plain"))
@@ -68,55 +90,51 @@ def test_features_and_probabilities_are_the_networks_own(classifier: Classifier)
     assert not classifier.network._forward_hooks
 
 
-def test_few_pictures_are_no_ground_to_judge(classifier: Classifier) -> None:
-    assert Familiarity.measured(classifier, TensorStore(torch.zeros(49, 1, 8, 8).byte())) is None
-    found, note = familiarity_of(TrainedRun(pets_run()))
-    assert found is None and "takes 50 training pictures, and there were 12" in note
+def test_too_few_pictures(classifier: Classifier) -> None:
+    assert NoveltyDetector.fit(classifier, TensorStore(torch.zeros(49, 1, 8, 8).byte())) is None
+    detector, note = load_or_fit_detector(TrainedRun(pets_run()))
+    assert detector is None and "needs at least 50 training pictures, and there are 12" in note
 
 
-def test_measured_once_and_kept_beside_the_model(tmp_path: Path) -> None:
-    run = copied(digits_run(), tmp_path / "run")
-    (run / NAME).unlink(missing_ok=True)
-    first, note = familiarity_of(TrainedRun(run))
-    assert first is not None and note == "" and (run / NAME).exists()
-    (run / "config.toml").write_text(
-        (run / "config.toml").read_text().replace('"digits"', '"gone"')
-    )
-    again, note = familiarity_of(TrainedRun(run))  # needs the pictures no more
+def test_fitted_once_and_stored(tmp_path: Path) -> None:
+    folder = copy_without_detector(tmp_path / "run")
+    first, note = load_or_fit_detector(TrainedRun(folder.path))
+    assert first is not None and note == "" and folder.novelty.exists()
+    assert folder.novelty.name == "familiar.safetensors"  # as in earlier versions
+    forget_data(folder)
+    again, note = load_or_fit_detector(TrainedRun(folder.path))  # needs no pictures
     assert again is not None and note == ""
-    assert again.limit == pytest.approx(first.limit)
+    assert again.threshold == pytest.approx(first.threshold)
     assert (again.features == first.features).all()
 
 
-def test_another_models_features_are_not_used(tmp_path: Path) -> None:
-    run = copied(digits_run(), tmp_path / "run")
-    familiarity_of(TrainedRun(run))
-    other = copied(pets_run(), tmp_path / "other")
-    shutil.copy(run / NAME, other / NAME)
-    assert Familiarity.load(other / NAME, other / "model.safetensors") is None
-    (run / NAME).write_bytes(b"damaged")
-    assert Familiarity.load(run / NAME, run / "model.safetensors") is None
-    assert familiarity_of(TrainedRun(run))[0] is not None  # measured anew
+def test_features_of_another_model_are_not_used(tmp_path: Path) -> None:
+    folder = copy_without_detector(tmp_path / "run")
+    load_or_fit_detector(TrainedRun(folder.path))
+    other = RunFolder(copy_run(pets_run(), tmp_path / "other"))
+    shutil.copy(folder.novelty, other.novelty)
+    assert NoveltyDetector.load(other.novelty, other.model) is None
+    folder.novelty.write_bytes(b"damaged")
+    assert NoveltyDetector.load(folder.novelty, folder.model) is None
+    assert load_or_fit_detector(TrainedRun(folder.path))[0] is not None  # fitted again
 
 
-def test_without_the_pictures_it_says_why(tmp_path: Path) -> None:
-    run = copied(digits_run(), tmp_path / "run")
-    (run / NAME).unlink(missing_ok=True)
-    text = (run / "config.toml").read_text()
-    (run / "config.toml").write_text(text.replace('"digits"', '"gone"'))
-    found, note = familiarity_of(TrainedRun(run))
-    assert found is None and f"not flagged: gone, which {run} was trained on, is gone" in note
+def test_missing_pictures_are_the_reason(tmp_path: Path) -> None:
+    folder = copy_without_detector(tmp_path / "run")
+    forget_data(folder)
+    detector, note = load_or_fit_detector(TrainedRun(folder.path))
+    assert detector is None
+    assert f"not flagged: gone, which {folder.path} was trained on, is gone" in note
 
 
-def test_a_folder_that_cannot_be_written_is_no_hindrance(
+def test_a_read_only_folder_is_not_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = copied(digits_run(), tmp_path / "run")
-    (run / NAME).unlink(missing_ok=True)
+    folder = copy_without_detector(tmp_path / "run")
 
-    def refused(self: Familiarity, path: Path, model: Path) -> None:
+    def fail(self: NoveltyDetector, path: Path, model: Path) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Familiarity, "save", refused)
-    found, note = familiarity_of(TrainedRun(run))
-    assert found is not None and "cannot be written, so it is measured again each time" in note
+    monkeypatch.setattr(NoveltyDetector, "save", fail)
+    detector, note = load_or_fit_detector(TrainedRun(folder.path))
+    assert detector is not None and "so it is computed again each time" in note
