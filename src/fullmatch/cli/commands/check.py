@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fullmatch.data.quality.check import DataCheck
+    from fullmatch.experiment.planning import Plan
 
 
 def check(data: str, *, minutes: float | None = None, out: Path | None = None) -> None:
@@ -22,14 +23,12 @@ def check(data: str, *, minutes: float | None = None, out: Path | None = None) -
         Where to write all findings. [default: check.json in the current folder, unless that is
         inside the folder of pictures]
     """
-    import json
     import shlex
 
     from fullmatch import data as sources
     from fullmatch.cli.check_text import format_check, plan_training, resolve_output
-    from fullmatch.cli.terminal import console, print_note
+    from fullmatch.cli.terminal import console
     from fullmatch.errors import UserError
-    from fullmatch.storage.atomic import write_text
 
     if data in sources.DATASETS:
         raise UserError(
@@ -45,12 +44,7 @@ def check(data: str, *, minutes: float | None = None, out: Path | None = None) -
     arguments = [data] if minutes is None else [data, "--minutes", f"{minutes:g}"]
     for line in format_check(result, shlex.join(arguments), plan):
         console.print(line, markup=False, soft_wrap=True)
-    if output is None:
-        print_note("Findings were not written: this folder holds the pictures; use --out FILE.")
-    else:
-        content = result.to_json() | {"minutes": round(plan.seconds / 60, 1) if plan else None}
-        write_text(output, json.dumps(content, indent=1) + "\n")
-        print_note(f"All findings, file by file: {output}")
+    _write_findings(output, result, plan)
     if not result.can_train:
         raise SystemExit(2)
 
@@ -73,3 +67,17 @@ def _run_check(data: str) -> "DataCheck":
         if path.is_dir() or path.suffix.lower() == ".csv":
             return check_pictures(path, report_progress)
         return check_source(sources.load(data), report_progress)
+
+
+def _write_findings(output: Path | None, result: "DataCheck", plan: "Plan | None") -> None:
+    import json
+
+    from fullmatch.cli.terminal import print_note
+    from fullmatch.storage.atomic import write_text
+
+    if output is None:
+        print_note("Findings were not written: this is the folder of pictures; use --out FILE.")
+        return
+    content = result.to_json() | {"minutes": round(plan.seconds / 60, 1) if plan else None}
+    write_text(output, json.dumps(content, indent=1) + "\n")
+    print_note(f"All findings, file by file: {output}")
