@@ -1,4 +1,4 @@
-"""The estimate holds every label out, lets nothing leak, and goes on where it was stopped."""
+"""Cross-validation holds out every label, lets nothing leak, and continues when stopped."""
 
 import json
 from dataclasses import replace
@@ -12,14 +12,22 @@ from fullmatch import data
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import SemiDataset, TensorStore
 from fullmatch.data.quality.fingerprints import compute_digests
-from fullmatch.experiment import cross_validation as folds
-from fullmatch.experiment.cross_validation import Estimate, estimate, held_out, part_of
-from fullmatch.experiment.inputs import hash_of
+from fullmatch.experiment import cross_validation
+from fullmatch.experiment.cross_validation import (
+    CrossValidation,
+    FoldProgress,
+    draw_folds,
+    fold_steps,
+    without_held_out,
+)
+from fullmatch.experiment.identity import hash_dataset
 from fullmatch.experiment.settings import resolve
+from fullmatch.storage.json_files import from_json, to_json
+from fullmatch.storage.result import Estimate
 
 
 def dataset(labels: int, unlabeled: int = 20, classes: int = 3) -> SemiDataset:
-    """Digits as somebody's own pictures, with so many labels."""
+    """Digits as a user's own pictures, with so many labels."""
     source = data.load("digits")
     chosen = (source.labels < classes).nonzero().flatten()[: labels + unlabeled]
     codes = source.labels[chosen].clone()
@@ -37,92 +45,138 @@ def dataset(labels: int, unlabeled: int = 20, classes: int = 3) -> SemiDataset:
 
 
 def settings(*more: str) -> ExperimentConfig:
-    few = ("training.batch=4", "training.ratio=2", "training.steps=10")
-    return resolve(assignments=(*few, *more))
+    small = ("training.batch=4", "training.ratio=2", "training.steps=10")
+    return resolve(assignments=(*small, *more))
 
 
-@pytest.fixture(autouse=True)
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folds, "LEAST", 2)
+def validation(config: ExperimentConfig, own: SemiDataset, folder: Path) -> CrossValidation:
+    return CrossValidation(config, own, folder, least_steps=2)
 
 
-@pytest.mark.parametrize("labels,parts", [(12, 10), (60, 5), (240, 1)])
-def test_how_labels_are_held_out(labels: int, parts: int) -> None:
+def run(validation: CrossValidation) -> Estimate:
+    for _ in validation.run():
+        pass
+    assert validation.estimate is not None
+    return validation.estimate
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"), [(10, 10), (100, 100), (290, 100), (330, 110), (3000, 1000)]
+)
+def test_steps_of_a_fold(steps: int, expected: int) -> None:
+    assert fold_steps(steps) == expected
+    assert fold_steps(steps, least=1) == max(1, steps // 3)
+
+
+@pytest.mark.parametrize(("labels", "count"), [(12, 10), (60, 5), (240, 1)])
+def test_how_labels_are_held_out(labels: int, count: int) -> None:
     own = dataset(labels)
-    found = held_out(own, compute_digests(own.images), 0)
-    assert len(found) == parts
-    for part in found:  # even in size and classes, and never all of a class
-        assert abs(len(part) - labels / 5) <= 2
-        assert torch.bincount(own.labels[part], minlength=3).max() <= labels / 15 + 3
-    if parts > 1:
-        every = torch.cat(found)
-        assert (torch.bincount(every, minlength=labels)[:labels] == parts // 5).all()
-    again = held_out(own, compute_digests(own.images), 0)
-    assert all(torch.equal(a, b) for a, b in zip(found, again, strict=True))
+    folds = draw_folds(own, compute_digests(own.images), 0)
+    assert len(folds) == count
+    for fold in folds:  # of even size and classes, and never all of a class
+        assert abs(len(fold) - labels / 5) <= 2
+        assert torch.bincount(own.labels[fold], minlength=3).max() <= labels / 15 + 3
+    if count > 1:
+        times = torch.bincount(torch.cat(folds), minlength=labels)[:labels]
+        assert (times == count // 5).all()
+    repeated = draw_folds(own, compute_digests(own.images), 0)
+    assert all(torch.equal(a, b) for a, b in zip(folds, repeated, strict=True))
 
 
-def test_a_single_label_is_never_held_out() -> None:
+def test_the_only_label_of_a_class_is_never_held_out() -> None:
     own = dataset(30)
     first = {code: own.labels.tolist().index(code) for code in range(3)}
     keep = torch.tensor([at for at in own.labeled.tolist() if own.labels[at] > 0 or at == first[0]])
-    found = held_out(replace(own, labeled=keep), compute_digests(own.images), 0)
-    assert first[0] not in torch.cat(found).tolist()
-    assert held_out(replace(own, labeled=torch.tensor(list(first.values()))), [b""] * 50, 0) == []
+    folds = draw_folds(replace(own, labeled=keep), compute_digests(own.images), 0)
+    assert first[0] not in torch.cat(folds).tolist()
+    assert draw_folds(replace(own, labeled=torch.tensor(list(first.values()))), [b""] * 50, 0) == []
 
 
 def test_nothing_leaks() -> None:
     own = dataset(30)
     pixels = own.images.read(torch.arange(50))
-    pixels[40] = pixels[0]  # an unlabeled copy
+    pixels[40] = pixels[0]  # an unlabeled duplicate
     twin = own.labels[1:30].tolist().index(int(own.labels[0])) + 1
     pixels[twin] = pixels[0]  # a labeled one
     own = replace(own, images=TensorStore(pixels))
     digests = compute_digests(own.images)
-    for held in held_out(own, digests, 0):
-        assert (0 in held) == (twin in held)
-        part = part_of(own, held, digests)
-        assert not set(part.labeled.tolist()) & set(held.tolist())
-        assert not set(part.unlabeled.tolist()) & set(held.tolist())
-        assert (40 in part.unlabeled) == (0 not in held)
-        assert (part.labels[held] == -1).all()
-        assert part.test is not None and torch.equal(part.test_labels, own.labels[held])  # type: ignore[arg-type]
+    for held_out in draw_folds(own, digests, 0):
+        assert (0 in held_out) == (twin in held_out)
+        rest = without_held_out(own, held_out, digests)
+        assert not set(rest.labeled.tolist()) & set(held_out.tolist())
+        assert not set(rest.unlabeled.tolist()) & set(held_out.tolist())
+        assert (40 in rest.unlabeled) == (0 not in held_out)
+        assert (rest.labels[held_out] == -1).all()
+        assert rest.test is not None and rest.test_labels is not None
+        assert torch.equal(rest.test.read(torch.arange(len(held_out))), pixels[held_out])
+        assert torch.equal(rest.test_labels, own.labels[held_out])
 
 
 def test_estimate(tmp_path: Path) -> None:
     own = dataset(60)
-    found = estimate(settings(), own, tmp_path / "folds")
-    assert found["held_out"] == 60 and found["parts"] == 5 and found["repeats"] == 1
-    assert found["steps"] == 3
-    kept = load_file(tmp_path / "folds/held-out.safetensors")
-    assert torch.allclose(kept["probabilities"].sum(dim=1), torch.ones(60), atol=1e-5)
-    assert torch.equal(kept["labels"], own.labels[kept["index"]])
-    right = (kept["probabilities"].argmax(dim=1) == kept["labels"]).double().mean()
-    assert found["accuracy"] == pytest.approx(float(right))
-    low, high = found["interval"]
-    assert low < found["accuracy"] < high and found["not_measured"] == []
-    assert "labels alone" in found["sentence"]
-    json.dumps(found)
+    estimate = run(validation(settings(), own, tmp_path / "folds"))
+    assert (estimate.held_out, estimate.labels, estimate.unlabeled) == (60, 60, 80)
+    assert (estimate.folds, estimate.repeats, estimate.steps) == (5, 1, 3)
+    assert not estimate.without_start
+    saved = load_file(tmp_path / "folds/held-out.safetensors")
+    assert torch.allclose(saved["probabilities"].sum(dim=1), torch.ones(60), atol=1e-5)
+    assert torch.equal(saved["labels"], own.labels[saved["index"]])
+    right = (saved["probabilities"].argmax(dim=1) == saved["labels"]).double()
+    assert estimate.accuracy == pytest.approx(float(right.mean()))
+    for code, name in enumerate(own.classes):
+        expected = float(right[saved["labels"] == code].mean())
+        assert estimate.per_class[name] == pytest.approx(expected)
+    low, high = estimate.interval
+    assert low < estimate.accuracy < high and estimate.not_measured == []
+    assert estimate.gain.gain == pytest.approx(estimate.accuracy - estimate.baseline.accuracy)
+    assert from_json(Estimate, json.loads(json.dumps(to_json(estimate)))) == estimate
+
+
+def test_progress(tmp_path: Path) -> None:
+    done = [progress.done for progress in validation(settings(), dataset(60), tmp_path).run()]
+    assert done == sorted(done) and 0 < done[0] < 0.2 and done[-1] == 1
+    assert FoldProgress(fold=1, folds=4, baseline=True, step=5, steps=10).done == (1 + 0.75) / 4
 
 
 def test_stopped_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own, config = dataset(12, classes=2), settings()
-    whole = estimate(config, own, tmp_path / "whole")
-    for progress in Estimate(config, own, tmp_path / "cut").records():
-        if progress.part == 3:
+    whole = run(validation(config, own, tmp_path / "whole"))
+    for progress in validation(config, own, tmp_path / "cut").run():
+        if progress.fold == 3:
             break
-    rest = Estimate(config, own, tmp_path / "cut")
-    steps = [(progress.part, progress.alone) for progress in rest.records()]
-    assert steps[0] == (3, False) and rest.result == whole
-    with monkeypatch.context() as earlier:  # whose hash knew less
-        earlier.setattr(folds, "hash_of", lambda data: hash_of(data)[:32])
-        estimate(config, own, tmp_path / "older")
-    assert list(Estimate(config, own, tmp_path / "older").records()) == []
-    changed = Estimate(settings("optimizer.rate=0.01"), own, tmp_path / "cut")
-    assert next(iter(changed.records())).part == 0
+    continued = validation(config, own, tmp_path / "cut")
+    steps = [(progress.fold, progress.baseline) for progress in continued.run()]
+    assert steps[0] == (3, False) and continued.estimate == whole
+    changed = validation(settings("optimizer.rate=0.01"), own, tmp_path / "cut")
+    assert next(iter(changed.run())).fold == 0
+
+
+def test_folds_of_earlier_versions_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They hashed less of the data, and called the baseline labels-only."""
+    own, config = dataset(12, classes=2), settings()
+    with monkeypatch.context() as earlier:
+        earlier.setattr(cross_validation, "hash_dataset", lambda data: hash_dataset(data)[:32])
+        whole = run(validation(config, own, tmp_path))
+    for path in tmp_path.glob("*-baseline.safetensors"):
+        path.rename(path.with_name(path.name.replace("baseline", "labels-only")))
+    assert len(list(tmp_path.glob("*-labels-only.safetensors"))) == 10
+    continued = validation(config, own, tmp_path)
+    assert list(continued.run()) == [] and continued.estimate == whole
+
+
+def test_damaged_folds_are_trained_again(tmp_path: Path) -> None:
+    own, config = dataset(12, classes=2), settings()
+    whole = run(validation(config, own, tmp_path))
+    (tmp_path / "4-all.safetensors").write_bytes(b"damaged")
+    continued = validation(config, own, tmp_path)
+    assert {(at.fold, at.baseline) for at in continued.run()} == {(4, False)}
+    assert continued.estimate == whole
 
 
 def test_nothing_to_hold_out(tmp_path: Path) -> None:
     own = dataset(30)
     first = torch.tensor([own.labels.tolist().index(code) for code in range(3)])
-    said = estimate(settings(), replace(own, labeled=first), tmp_path / "f")["sentence"]
-    assert "none can be held out" in said and "Label more" in said
+    empty = validation(settings(), replace(own, labeled=first), tmp_path / "folds")
+    assert list(empty.run()) == [] and empty.estimate is None

@@ -18,6 +18,7 @@ from fullmatch.experiment.estimate import prepare_estimate, store_estimate
 from fullmatch.experiment.nan_recovery import train_with_rollback
 from fullmatch.experiment.run import Run
 from fullmatch.experiment.settings import config_of, display_name
+from fullmatch.storage.metrics_log import LogRecord
 from fullmatch.storage.run_folder import RunFolder
 from fullmatch.training.trainer import Record
 
@@ -31,7 +32,7 @@ def train_with_progress(run: Run) -> None:
     with pausing_on_interrupt(run), TrainingProgress(run) as progress:
         for record in train_with_rollback(run):
             progress.show(record)
-            for finding in run.watch.news({"step": record.step, **record.metrics}):
+            for finding in run.monitor.check(LogRecord(record.step, record.metrics)):
                 print_note(finding.sentence())
             if record.paused:
                 progress.stop()
@@ -39,7 +40,7 @@ def train_with_progress(run: Run) -> None:
                 print(f"  {run.folder.resume_command}")
                 raise SystemExit(INTERRUPTED)
     for health in run.result.health:
-        if health.kind not in run.watch.told:
+        if health.kind not in run.monitor.reported:
             print_note(health.sentence())
 
 

@@ -29,9 +29,9 @@ from fullmatch.experiment.identity import hash_dataset
 from fullmatch.experiment.presets import with_steps
 from fullmatch.storage.result import Accuracy, Estimate
 from fullmatch.storage.tensors import write_tensors
-from fullmatch.training.randomness import borrowed, seed_step
+from fullmatch.training.randomness import preserve_rng, seed_step
 
-LEAST_STEPS = 100
+LEAST_STEPS = 100  # of a fold's model, unless the final model has fewer
 FOLDS = 5  # parts of the labels that are held out in turn
 MANY = 200  # labels from which only one part is held out
 VERY_FEW = 30  # labels below which every part is held out twice
@@ -56,9 +56,9 @@ class FoldProgress:
         return (self.fold + (self.baseline + self.step / self.steps) / 2) / self.folds
 
 
-def fold_steps(steps: int, least: int = LEAST_STEPS) -> int:
-    """Steps of a fold's model: never more than the model gets that it stands for."""
-    return min(steps, max(least, steps // SHORTER))
+def fold_steps(steps: int, least: int | None = None) -> int:
+    """Steps of a fold's model: a third of the final model's, but `LEAST_STEPS` if it has them."""
+    return min(steps, max(LEAST_STEPS if least is None else least, steps // SHORTER))
 
 
 class CrossValidation:
@@ -71,7 +71,7 @@ class CrossValidation:
         config: ExperimentConfig,
         dataset: SemiDataset,
         folder: Path,
-        least_steps: int = LEAST_STEPS,
+        least_steps: int | None = None,
     ) -> None:
         self.dataset, self.folder = dataset, folder
         self.digests = compute_digests(dataset.images)
@@ -196,10 +196,10 @@ def without_held_out(dataset: SemiDataset, held_out: Tensor, digests: list[bytes
 
 
 def predict_held_out(model: Assembly) -> Tensor:
-    """The averaged model's probabilities of the fold's test set; the same whenever it is asked."""
-    with borrowed(model.device):
+    """The averaged model's probabilities of the fold's test set; the same at every call."""
+    with preserve_rng(model.device):
         seed_step(model.config.seed, model.config.training.steps, 0, model.device)
-        return model.predict("teacher", model.test_store()).float().cpu().contiguous()
+        return model.predict("teacher", model.test_store).float().cpu().contiguous()
 
 
 def fold_marks(config: ExperimentConfig, dataset: SemiDataset) -> list[str]:

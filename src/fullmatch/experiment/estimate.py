@@ -6,14 +6,13 @@ from safetensors.torch import load_file
 
 from fullmatch.data import Source
 from fullmatch.evaluation.calibration import calibrate
-from fullmatch.experiment.cross_validation import HELD_OUT, LEAST_STEPS, CrossValidation
+from fullmatch.experiment.cross_validation import HELD_OUT, CrossValidation
 from fullmatch.experiment.identity import check_unchanged, hash_dataset
 from fullmatch.experiment.inputs import choose_split, load_source, prepare_dataset
-from fullmatch.experiment.run import stored_finding
 from fullmatch.experiment.settings import config_of
 from fullmatch.storage.result import HealthFinding, RunResult
 from fullmatch.storage.run_folder import RunFolder
-from fullmatch.training.health import Knobs, overconfident
+from fullmatch.training.health import TunableSettings, check_confidence
 
 NOTHING_HELD_OUT = (
     "The accuracy is not known: no class has two labels, so none can be held out. Label more "
@@ -22,7 +21,7 @@ NOTHING_HELD_OUT = (
 
 
 def prepare_estimate(
-    folder: RunFolder, source: Source | None = None, *, least_steps: int = LEAST_STEPS
+    folder: RunFolder, source: Source | None = None, *, least_steps: int | None = None
 ) -> CrossValidation | None:
     """The cross-validation that a finished run still lacks; None where it has a test or is done.
 
@@ -60,8 +59,7 @@ def find_overconfidence(
     folder: RunFolder, result: RunResult, accuracy: float
 ) -> tuple[HealthFinding, ...]:
     config = config_of(folder)
-    knobs = Knobs.of(config.algorithm, config.optimizer.rate, config.optimizer.clip)
-    finding = overconfident(
-        [record.to_table() for record in folder.read_records()], accuracy, knobs
-    )
-    return (stored_finding(finding),) if finding and result.has_unlabeled else ()
+    optimizer = config.optimizer
+    settings = TunableSettings.of(config.algorithm, optimizer.rate, optimizer.clip)
+    finding = check_confidence(folder.read_records(), accuracy, settings)
+    return (finding,) if finding and result.has_unlabeled else ()

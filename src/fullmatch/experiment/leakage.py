@@ -14,8 +14,8 @@ from fullmatch.data.quality.fingerprints import compute_digests
 from fullmatch.errors import UserError
 from fullmatch.experiment.build import Assembly
 from fullmatch.experiment.settings import config_of
+from fullmatch.storage.result import HealthFinding
 from fullmatch.storage.run_folder import RunFolder
-from fullmatch.training.health import Finding
 
 LEAKED = "test seen before"  # the kind of finding
 Learned = Mapping[str, Tensor]  # digests, by the shape of the pictures they were taken of
@@ -95,16 +95,18 @@ def find_learned(learned: Learned, store: ImageStore) -> Tensor:
     return found
 
 
-def find_learned_test_pictures(learned: Learned, dataset: SemiDataset) -> list[Finding]:
+def find_learned_test_pictures(learned: Learned, dataset: SemiDataset) -> list[HealthFinding]:
     """A finding where the earlier run was trained on test pictures; this run never is."""
     count = 0 if dataset.test is None else int(find_learned(learned, dataset.test).sum())
     if dataset.test is None or not count:
         return []
-    words = (
-        f"the run that this one starts from was trained on {count} of {len(dataset.test)} test "
-        "pictures: the test accuracy is too high"
+    finding = HealthFinding(
+        kind=LEAKED,
+        message=f"the run that this one starts from was trained on {count} of "
+        f"{len(dataset.test)} test pictures: the test accuracy is too high",
+        advice="test pictures that no run was trained on",
     )
-    return [Finding(LEAKED, words, "test pictures that no run was trained on")]
+    return [finding]
 
 
 def keys_of(store: ImageStore) -> Tensor:

@@ -14,7 +14,7 @@ from fullmatch.storage.checkpoints import (
     load_checkpoint,
     newest_first,
 )
-from fullmatch.training.health import Knobs
+from fullmatch.training.health import TunableSettings
 from fullmatch.training.trainer import Record
 
 RETRIES = 3
@@ -73,7 +73,7 @@ def describe_failure(run: Run, times: int) -> str:
     """What happened, and what was not tried yet; continues 'the loss became NaN at step N'."""
     optimizer = run.config.optimizer
     rate = optimizer.rate / 3 ** (times + 1)
-    clip = Knobs(clip=optimizer.clip).lower_clip()
+    clip = TunableSettings(clip=optimizer.clip).lower_clip()
     message = (
         f", though the run went back {many(times, 'time')}, each time to a third of the learning "
         f"rate: train again with --set optimizer.rate={rate:.4g} or {clip}"

@@ -32,11 +32,11 @@ from fullmatch.storage.checkpoints import (
     save_checkpoint,
 )
 from fullmatch.storage.metrics_log import LogRecord
-from fullmatch.storage.result import FinalScores, HealthFinding, RunResult
+from fullmatch.storage.result import FinalScores, RunResult
 from fullmatch.storage.run_folder import RunFolder
 from fullmatch.storage.tensors import write_tensors
-from fullmatch.training.health import Knobs, Watch
-from fullmatch.training.randomness import borrowed, seed_step
+from fullmatch.training.health import HealthMonitor, RunContext, TunableSettings, assess
+from fullmatch.training.randomness import preserve_rng, seed_step
 from fullmatch.training.trainer import Record
 
 
@@ -60,7 +60,7 @@ class Run(Assembly):
         resumed = read_learned(folder) if started is not None else {}
         self.learned = resumed or pictures_learned_by(self)
         self.leaks = find_learned_test_pictures(self.learned, self.dataset)
-        self.notes += [*(finding.words for finding in self.leaks), *list_unknowns(self)]
+        self.notes += [*(finding.message for finding in self.leaks), *list_unknowns(self)]
 
     def records(self) -> Iterator[Record]:
         """Train to the end, logging every record and saving in between."""
@@ -79,7 +79,7 @@ class Run(Assembly):
                 if record.paused:
                     return
             # Some predictions are drawn: the same at every end of this run.
-            with borrowed(self.device), self.folder.writing():
+            with preserve_rng(self.device), self.folder.writing():
                 seed_step(self.config.seed, training.steps, 0, self.device)
                 self.finish()
 
@@ -149,21 +149,22 @@ class Run(Assembly):
         return 0.0 if self.facts is None else self.facts.seconds
 
     @cached_property
-    def watch(self) -> Watch:
+    def monitor(self) -> HealthMonitor:
         """Looks for signs of trouble, knowing what is usual for these pictures."""
         counts, optimizer = self.dataset.label_counts, self.config.optimizer
         unlabeled = len(self.dataset.unlabeled) > sum(counts)  # which includes the labeled ones
         own = not self.dataset.benchmark and bool(self.state.algorithm.views.unlabeled)
-        watch = Watch(
-            self.dataset.num_classes,
+        context = RunContext(
+            num_classes=self.dataset.num_classes,
             steps=self.config.training.steps,
             largest_prior=max(counts) / sum(counts),
-            foreign=outlier_share(self.dataset) if own and unlabeled else 0.0,
-            unlabeled=unlabeled,
-            knobs=Knobs.of(self.config.algorithm, optimizer.rate, optimizer.clip),
+            outlier_share=outlier_share(self.dataset) if own and unlabeled else 0.0,
+            has_unlabeled=unlabeled,
+            settings=TunableSettings.of(self.config.algorithm, optimizer.rate, optimizer.clip),
         )
-        watch.untold(self.leaks)  # the notes have them already
-        return watch
+        monitor = HealthMonitor(context)
+        monitor.mark_reported(self.leaks)  # the notes have them already
+        return monitor
 
     def table(self) -> dict[str, Any]:
         return config_table(self.config, name_of)
@@ -179,10 +180,6 @@ class Run(Assembly):
         records = self.folder.read_records()
         scores = self.score_test(records)
         accuracy = scores["teacher"].top1 if scores else None
-        findings = [
-            *self.leaks,
-            *self.watch.standing([each.to_table() for each in records], accuracy),
-        ]
         self.result = RunResult(
             algorithm=self.table()["algorithm"],
             data=self.dataset.name,
@@ -202,7 +199,7 @@ class Run(Assembly):
             versions=versions(),
             student=scores.get("student"),
             teacher=scores.get("teacher"),
-            health=tuple(stored_finding(each) for each in findings),
+            health=(*self.leaks, *assess(records, self.monitor.context, accuracy)),
         )
         self.folder.write_result(self.result)
 
@@ -270,7 +267,3 @@ def resume(folder: RunFolder, source: Source | None = None) -> Run:
         else:
             run.restore(checkpoint)
     return run
-
-
-def stored_finding(finding: Any) -> HealthFinding:
-    return HealthFinding(kind=finding.kind, message=finding.words, advice=finding.knob)
