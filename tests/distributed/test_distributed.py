@@ -12,7 +12,7 @@ from tests.two_processes import in_two_processes
 def test_alone() -> None:
     value = torch.tensor([1.0, 2.0], requires_grad=True)
     assert (distributed.processes(), distributed.rank()) == (1, 0)
-    with distributed.together():
+    with distributed.collective():
         assert distributed.world_size() == 1
         for function in (distributed.maximum, distributed.mean, distributed.gather):
             assert function(value) is value
@@ -24,7 +24,7 @@ def asked() -> int:
     own = torch.tensor([float(rank), 10.0 - rank], requires_grad=True)
     assert distributed.processes() == 2
     assert distributed.world_size() == 1 and distributed.gather(own) is own
-    with distributed.together():
+    with distributed.collective():
         assert distributed.world_size() == 2
         assert distributed.maximum(own.detach()).tolist() == [1.0, 10.0]
         assert distributed.mean(own).tolist() == [0.5, 9.5]
@@ -32,7 +32,7 @@ def asked() -> int:
         assert distributed.gather(own).tolist() == [0.0, 10.0, 1.0, 9.0]
         assert not distributed.gather(own).requires_grad
     assert own.tolist() == [float(rank), 10.0 - rank]  # left as it was
-    assert distributed.told({"said": 7} if rank == 0 else None) == {"said": 7}
+    assert distributed.broadcast({"said": 7} if rank == 0 else None) == {"said": 7}
     return rank
 
 
@@ -44,7 +44,7 @@ def averaged() -> list[Tensor | None]:
     layer, unused = nn.Linear(2, 1, bias=False), nn.Linear(1, 1)
     nn.init.zeros_(layer.weight)
     layer(torch.tensor([[1.0 + 2 * distributed.rank(), 4.0]])).sum().backward()
-    with distributed.together():
+    with distributed.collective():
         distributed.average_gradients([*layer.parameters(), *unused.parameters()])
     return [layer.weight.grad, unused.weight.grad]
 

@@ -217,7 +217,7 @@ def test_health_of_a_run(run: Run, tmp_path: Path) -> None:
     noisy = replace(digits(), images=TensorStore(images), labels=labels, benchmark=False)
     settings = ("data.labels=none", "training.log_every=1", "algorithm.threshold=1")
     for algorithm, expected in [
-        ("fixmatch", ["foreign pictures", "nothing selected"]),
+        ("fixmatch", ["outliers", "nothing selected"]),
         ("supervised", []),  # it uses no unlabeled picture
     ]:
         chosen = config(algorithm, *settings[: 3 if expected else 2])

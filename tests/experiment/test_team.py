@@ -21,7 +21,7 @@ from fullmatch.experiment.build import Assembly
 from fullmatch.experiment.inputs import split_of
 from fullmatch.experiment.run import resume
 from fullmatch.storage.run_folder import RunFolder
-from fullmatch.training.execution import chosen_execution
+from fullmatch.training.execution import resolve_execution
 from tests.small_runs import config, digits, write_embeddings
 from tests.two_processes import in_two_processes
 
@@ -114,6 +114,6 @@ def test_processes_that_cannot_meet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_eager_steps_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distributed, "processes", lambda: 2)
-    assert chosen_execution("auto", torch.device("cuda")) == "eager"
+    assert resolve_execution("auto", torch.device("cuda")) == "eager"
     with pytest.raises(UserError, match="leave it at auto under torchrun"):
-        chosen_execution("graph", torch.device("cuda"))
+        resolve_execution("graph", torch.device("cuda"))

@@ -1,4 +1,4 @@
-"""What `auto` means, and that asking for what a machine lacks is an error in one line."""
+"""What `auto` selects, and errors for what a machine does not support."""
 
 import shutil
 import sys
@@ -9,7 +9,7 @@ import torch
 
 from fullmatch.errors import UserError
 from fullmatch.training import execution
-from fullmatch.training.execution import chosen_execution, chosen_precision, within_memory
+from fullmatch.training.execution import explain_out_of_memory, resolve_execution, resolve_precision
 from tests.lockstep import in_step, started
 from tests.small_runs import STEPS
 
@@ -19,38 +19,38 @@ GPU = torch.device("cuda")
 
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CXX", sys.executable)  # something that is there
+    monkeypatch.setenv("CXX", sys.executable)  # a program that exists
 
 
 @pytest.mark.usefixtures("compiler")
 def test_execution(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "has_triton", lambda: True)
-    assert chosen_execution("auto", CPU) == "eager"
-    assert chosen_execution("auto", GPU) == "graph"
-    assert chosen_execution("compiled", CPU) == "compiled"
-    assert chosen_execution("eager", GPU) == "eager"
+    assert resolve_execution("auto", CPU) == "eager"
+    assert resolve_execution("auto", GPU) == "graph"
+    assert resolve_execution("compiled", CPU) == "compiled"
+    assert resolve_execution("eager", GPU) == "eager"
     with pytest.raises(UserError, match="graph needs an NVIDIA GPU"):
-        chosen_execution("graph", CPU)
+        resolve_execution("graph", CPU)
 
 
 @pytest.mark.usefixtures("compiler")
 def test_execution_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "has_triton", lambda: False)
-    assert chosen_execution("auto", GPU) == "eager"
-    assert chosen_execution("compiled", CPU) == "compiled"
+    assert resolve_execution("auto", GPU) == "eager"
+    assert resolve_execution("compiled", CPU) == "compiled"
     with pytest.raises(UserError, match="graph needs Triton"):
-        chosen_execution("graph", GPU)
+        resolve_execution("graph", GPU)
 
 
 def test_execution_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
-    assert chosen_execution("auto", CPU) == "eager"
-    with pytest.raises(UserError, match=r"C\+\+ compiler, and there is no no-such-compiler"):
-        chosen_execution("compiled", CPU)
+    assert resolve_execution("auto", CPU) == "eager"
+    with pytest.raises(UserError, match=r"C\+\+ compiler, and no-such-compiler was not found"):
+        resolve_execution("compiled", CPU)
 
 
-def test_compiled_steps_are_the_eager_ones(tmp_path: Path) -> None:
-    """Where there is a compiler; where there is none, asking for it ends in one line."""
+def test_compiled_steps_equal_eager_ones(tmp_path: Path) -> None:
+    """If there is a compiler; otherwise the error says so."""
     eager = started("fullmatch", "eager", tmp_path / "eager")
     if not (torch.cuda.is_available() or shutil.which(execution.CXX)):
         with pytest.raises(UserError, match="compiler"):
@@ -58,29 +58,29 @@ def test_compiled_steps_are_the_eager_ones(tmp_path: Path) -> None:
         return
     pairs = list(in_step(started("fullmatch", "compiled", tmp_path / "compiled"), eager))
     assert len(pairs) == STEPS
-    near = 0.05 if torch.cuda.is_available() else 1e-5  # bfloat16 or float32
+    tolerance = 0.05 if torch.cuda.is_available() else 1e-5  # bfloat16 or float32
     for found, expected in pairs:
-        assert found == pytest.approx(expected, rel=near)
+        assert found == pytest.approx(expected, rel=tolerance)
 
 
 def test_precision() -> None:
-    assert chosen_precision("auto", CPU) == "fp32"
-    assert chosen_precision("fp32", GPU) == "fp32"
+    assert resolve_precision("auto", CPU) == "fp32"
+    assert resolve_precision("fp32", GPU) == "fp32"
     with pytest.raises(UserError, match="bf16 needs a GPU"):
-        chosen_precision("bf16", CPU)
+        resolve_precision("bf16", CPU)
 
 
-def test_too_little_memory_is_said_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_memory_error_has_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     def step() -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2 * 2**30, 8 * 2**30))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 5 * 2**30)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 4 * 2**30)
-    with pytest.raises(UserError) as said:
-        within_memory(step, GPU, 64)()
-    words = str(said.value)
-    assert "more than 4.0 GiB" in words and "there are 8.0 GiB" in words
-    assert "other programs hold 1.0 GiB" in words and "training.batch=32" in words
+    with pytest.raises(UserError) as error:
+        explain_out_of_memory(step, GPU, 64)()
+    message = str(error.value)
+    assert "more than 4.0 GiB" in message and "there are 8.0 GiB" in message
+    assert "other programs use 1.0 GiB" in message and "training.batch=32" in message
     with pytest.raises(UserError, match="GiB: a smaller"):
-        within_memory(step, GPU, 1)()
+        explain_out_of_memory(step, GPU, 1)()

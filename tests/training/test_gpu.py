@@ -1,4 +1,4 @@
-"""On a GPU: eager, compiled and recorded steps agree, and a deterministic run resumes exactly."""
+"""On a GPU: eager, compiled and recorded steps agree, and deterministic runs resume exactly."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,20 +9,20 @@ import torch
 from fullmatch.algorithms import names
 from fullmatch.data import feed
 from fullmatch.errors import UserError
-from fullmatch.experiment.bench import bench
+from fullmatch.experiment.bench import measure_speed
 from tests.lockstep import in_step, losses, started
 from tests.small_runs import STEPS, begin, config, finish, resume_run, stop_after
 
 pytestmark = pytest.mark.gpu
-# How far losses may lie apart. Eager code rounds to bfloat16, of which one step is 0.8 %, after
-# every operation; compiled code keeps more digits in between. Whole numbers, such as FullMatch's k,
-# make a step of a difference in the last digit.
+# Largest relative difference of losses. Eager code rounds to bfloat16, with steps of 0.8 %, after
+# every operation; compiled code rounds less often. Integers such as the k of FullMatch can change
+# by 1 because of a difference in the last digit.
 TOLERANCE = {"fp32": 0.01, "bf16": 0.05}
 
 
 @pytest.fixture(autouse=True)
-def every_digit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of float32: training lets matrix units round its operands, each kernel in its own way."""
+def full_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No TF32, in which every kernel rounds its operands differently."""
     monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda precision: None)
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
 
@@ -34,17 +34,17 @@ def test_executions_agree(
 ) -> None:
     setting = f"training.precision={precision}"
     for execution in ("compiled", "graph"):
-        eager = started(name, "eager", tmp_path / f"eager beside {execution}", setting)
+        eager = started(name, "eager", tmp_path / f"eager for {execution}", setting)
         run = started(name, execution, tmp_path / execution, setting)
         found, expected = zip(*in_step(run, eager), strict=True)
         assert len(found) == STEPS
         assert not any("cannot be recorded" in note for note in run.notes)
-        apart = [abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True)]
-        record_property(f"{execution}, furthest apart", max(apart))
+        differences = [abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True)]
+        record_property(f"{execution}, largest difference", max(differences))
         assert found == pytest.approx(expected, rel=TOLERANCE[precision])
 
 
-def test_pictures_that_do_not_fit_are_sent_ahead(
+def test_streamed_images_give_the_same_losses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exact = "training.deterministic=true"
@@ -53,13 +53,13 @@ def test_pictures_that_do_not_fit_are_sent_ahead(
     assert losses(started("fullmatch", "graph", tmp_path / "streaming", exact)) == resident
 
 
-def test_resident_pictures_need_no_copy_from_the_host() -> None:
-    found = bench(config("fullmatch"), steps=20, repeats=1, profile=True)
-    assert found["copies_from_host"] == 0
-    assert all(spent > 0 for spent in found["milliseconds"].values())
+def test_resident_images_need_no_copy_from_the_host() -> None:
+    result = measure_speed(config("fullmatch"), steps=20, repeats=1, profile=True)
+    assert result.copies_from_host == 0
+    assert all(spent > 0 for spent in result.milliseconds.values())
 
 
-def test_too_little_memory_is_said_with_a_way_out(tmp_path: Path) -> None:
+def test_out_of_memory_error_has_advice(tmp_path: Path) -> None:
     run = begin(config("fullmatch"), tmp_path / "run")
     torch.cuda.set_per_process_memory_fraction(1e-6)
     try:

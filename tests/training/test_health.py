@@ -1,11 +1,12 @@
-"""Trouble is said with its remedy; a healthy run hears nothing."""
+"""Findings about a run and their advice; a healthy run has none."""
 
 import math
 import operator
 import re
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import pytest
 import torch
@@ -23,79 +24,90 @@ from fullmatch.algorithms import (
     names,
 )
 from fullmatch.algorithms.pseudo_labeling import PseudoLabels, usage_metrics
+from fullmatch.core import Algorithm, SpecLike, Task
 from fullmatch.experiment.run import start
 from fullmatch.experiment.settings import resolve
+from fullmatch.storage.metrics_log import LogRecord
+from fullmatch.storage.result import HealthFinding
 from fullmatch.storage.run_folder import RunFolder
-from fullmatch.training.health import Finding, Knobs, Watch, assess
+from fullmatch.training.health import HealthMonitor, RunContext, TunableSettings, assess
 from tests import small_runs
 
 STEPS = 100
+TEN_CLASSES = RunContext(num_classes=10, steps=STEPS)
+TWO_CLASSES = RunContext(num_classes=2, steps=STEPS)
 
 
-def log(**metrics: Any) -> list[dict[str, Any]]:
+def log(*, test_accuracy: float | None = None, **metrics: float) -> list[LogRecord]:
+    """The log of a healthy run, with these metrics instead."""
     healthy = {"loss": 1.0, "selected": 0.7, "largest_class_share": 0.2}
-    return [{"step": step, **healthy, **metrics} for step in range(10, STEPS + 1, 10)]
+    evaluation = {} if test_accuracy is None else {"teacher": {"top1": test_accuracy}}
+    return [
+        LogRecord(step, healthy | metrics, evaluation=evaluation)
+        for step in range(10, STEPS + 1, 10)
+    ]
 
 
-def kinds(findings: list[Finding]) -> list[str]:
+def kinds(findings: Sequence[HealthFinding]) -> list[str]:
     return [finding.kind for finding in findings]
 
 
 @pytest.mark.parametrize(
-    "metrics,kind",
+    ("records", "kind"),
     [
-        ({"selected": 0.0}, "nothing selected"),
-        ({"largest_class_share": 0.9}, "one class takes all"),
-        ({"loss": float("nan")}, "not a number"),
-        ({"loss": float("inf")}, "not a number"),
-        (
-            {"selected": 0.9, "evaluation": {"teacher": {"top1": 0.4}}},
-            "over-confidence",
-        ),
+        (log(selected=0.0), "nothing selected"),
+        (log(largest_class_share=0.9), "one class takes all"),
+        (log(loss=math.nan), "NaN loss"),
+        (log(loss=math.inf), "NaN loss"),
+        (log(selected=0.9, test_accuracy=0.4), "over-confidence"),
     ],
 )
-def test_trouble_is_found(metrics: dict[str, Any], kind: str) -> None:
-    (found,) = assess(log(**metrics), 10, steps=STEPS)
-    assert found.kind == kind and "--" in found.knob
+def test_each_kind_of_finding(records: list[LogRecord], kind: str) -> None:
+    (finding,) = assess(records, TEN_CLASSES)
+    assert finding.kind == kind and "--" in finding.advice
 
 
-def test_what_only_the_caller_knows() -> None:
-    assert kinds(assess(log(), 10, steps=STEPS, accuracy=0.3)) == ["over-confidence"]
-    assert kinds(assess(log(), 10, steps=STEPS, foreign=0.5)) == ["foreign pictures"]
+def test_what_is_not_in_the_log() -> None:
+    assert kinds(assess(log(), TEN_CLASSES, accuracy=0.3)) == ["over-confidence"]
+    assert kinds(assess(log(), replace(TEN_CLASSES, outlier_share=0.5))) == ["outliers"]
     for clip, lower in ((0.0, "1"), (3.0, "1"), (0.5, "0.05")):
-        (found,) = assess(log(loss=math.nan), 10, steps=STEPS, knobs=Knobs(clip=clip))
-        assert found.knob.endswith(f"or --set optimizer.clip={lower}")
-    assert assess(log(), 10, steps=STEPS, accuracy=0.8, foreign=0.01) == []
+        context = replace(TEN_CLASSES, settings=TunableSettings(clip=clip))
+        (finding,) = assess(log(loss=math.nan), context)
+        assert finding.advice.endswith(f"or --set optimizer.clip={lower}")
+    assert assess(log(), replace(TEN_CLASSES, outlier_share=0.01), accuracy=0.8) == []
 
 
-TROUBLE: dict[str, dict[str, Any]] = {
-    "nothing selected": {"selected": 0.0},
-    "one class takes all": {"largest_class_share": 0.9},
-    "over-confidence": {"selected": 0.9, "evaluation": {"teacher": {"top1": 0.4}}},
+TROUBLE = {
+    "nothing selected": log(selected=0.0),
+    "one class takes all": log(largest_class_share=0.9),
+    "over-confidence": log(selected=0.9, test_accuracy=0.4),
 }
 
 
-def advice(spec: object, kind: str) -> str:
-    knobs = Knobs.of(spec, rate=0.003, clip=0.0)
-    (found,) = assess(log(**TROUBLE[kind]), 10, steps=STEPS, knobs=knobs)
-    assert found.kind == kind
-    return found.knob
+def advice(spec: SpecLike, kind: str) -> str:
+    settings = TunableSettings.of(spec, rate=0.003, clip=0.0)
+    (finding,) = assess(TROUBLE[kind], replace(TEN_CLASSES, settings=settings))
+    assert finding.kind == kind
+    return finding.advice
 
 
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("kind", TROUBLE)
 def test_advice_can_be_followed(name: str, kind: str) -> None:
-    """Settings are those of this algorithm and change as they say; other methods are others."""
+    """Settings exist and change as the advice says; another algorithm is really another one."""
     spec = algorithm(name)
     if isinstance(spec, UPSOffline):
         spec = UPSOffline(choice="a file")
-    said = advice(spec, kind)
+    text = advice(spec, kind)
     now = resolve(algorithm=name, assignments=["optimizer.rate=0.003"])
-    for change, where, value in re.findall(r"a (\w+) \w+ \(--set ([\w.]+)=([^)]+)\)", said):
-        then = resolve(algorithm=name, assignments=[f"{where}={value}"])
-        before, after = (operator.attrgetter(where)(config) for config in (now, then))
+    pattern = r"a (lower|higher|smaller) [\w ]+ \(--set ([\w.]+)=([^)]+)\)"
+    changes = re.findall(pattern, text)
+    assert len(changes) == text.count("--set")
+    for change, setting, value in changes:
+        then = resolve(algorithm=name, assignments=[f"{setting}={value}"])
+        before, after = (operator.attrgetter(setting)(config) for config in (now, then))
         assert after > before if change == "higher" else after < before
-    for other in re.findall(r"--algorithm ([\w-]+)", said):
+    for other in re.findall(r"--algorithm ([\w-]+)", text):
         assert type(algorithm(other)) is not type(spec)
 
 
@@ -107,14 +119,26 @@ def test_advice_can_be_followed(name: str, kind: str) -> None:
         (FixMatch(), "over-confidence", "threshold=0.98), a smaller weight"),
         (FixMatch(threshold=0.5, coefficient=3.0), "over-confidence", "threshold=0.8)"),
         (FixMatch(coefficient=3.0), "over-confidence", "coefficient=1.5)"),
-        (FixMatch(), "one class takes all", "fullflex), a lower rate (--set optimizer.rate=0.001)"),
+        (
+            FixMatch(),
+            "one class takes all",
+            "fullflex), a lower learning rate (--set optimizer.rate=0.001)",
+        ),
     ],
 )
-def test_advice_starts_from_what_is_set(spec: FixMatch, kind: str, words: str) -> None:
+def test_advice_starts_from_the_current_settings(spec: FixMatch, kind: str, words: str) -> None:
     assert words in advice(spec, kind)
 
 
-def test_advice_leaves_out_what_the_method_has_not_or_has_already() -> None:
+@dataclass(frozen=True)
+class PlainSpec:
+    ratio: ClassVar[int] = 1
+
+    def build(self, task: Task) -> Algorithm:
+        return Algorithm()
+
+
+def test_advice_omits_settings_that_a_method_does_not_have() -> None:
     for spec in (Dash(), SoftMatch(), FreeMatch(threshold=0.95)):
         assert "algorithm.threshold" not in advice(spec, "nothing selected")
         assert "algorithm.threshold" not in advice(spec, "over-confidence")
@@ -123,73 +147,79 @@ def test_advice_leaves_out_what_the_method_has_not_or_has_already() -> None:
     assert advice(FreeMatch(), "nothing selected") == "more steps or more labels"
     assert "higher" not in advice(FixMatch(threshold=1.0), "over-confidence")
     assert "lower threshold" not in advice(FixMatch(threshold=0.0), "nothing selected")
-    assert advice(object(), "over-confidence") == "more labels"
+    assert advice(PlainSpec(), "over-confidence") == "more labels"
 
 
-def test_a_first_round_has_nothing_to_select() -> None:
-    nothing = log(selected=0.0)
-    first, later = (Knobs.of(UPSOffline(choice=choice), 0.03, 0.0) for choice in ("", "a file"))
-    assert assess(nothing, 10, steps=STEPS, knobs=first) == []
-    assert kinds(assess(nothing, 10, steps=STEPS, knobs=later)) == ["nothing selected"]
+def test_a_first_round_selects_nothing_by_intent() -> None:
+    first, later = (
+        replace(TEN_CLASSES, settings=TunableSettings.of(UPSOffline(choice=choice), 0.03, 0.0))
+        for choice in ("", "a file")
+    )
+    assert assess(log(selected=0.0), first) == []
+    assert kinds(assess(log(selected=0.0), later)) == ["nothing selected"]
 
 
-def test_a_run_knows_its_knobs(tmp_path: Path) -> None:
+def test_a_run_passes_its_settings(tmp_path: Path) -> None:
     run = small_runs.begin(small_runs.config("flexmatch"), tmp_path / "run")
-    assert run.watch.knobs == Knobs(thresholds="per class")
+    assert run.monitor.context.settings == TunableSettings(thresholds="per class")
 
 
-def test_without_unlabeled_pictures_nothing_is_said_of_them() -> None:
-    for metrics in ({"selected": 0.0}, {"largest_class_share": 0.9}):
-        assert assess(log(**metrics), 10, steps=STEPS, accuracy=0.3, unlabeled=False) == []
-    (found,) = assess(log(loss=float("nan")), 10, steps=STEPS, unlabeled=False)
-    assert found.kind == "not a number"
+def test_without_unlabeled_pictures() -> None:
+    context = replace(TEN_CLASSES, has_unlabeled=False)
+    for records in (log(selected=0.0), log(largest_class_share=0.9)):
+        assert assess(records, context, accuracy=0.3) == []
+    assert kinds(assess(log(loss=math.nan), context)) == ["NaN loss"]
 
 
-def test_a_run_on_labels_alone_says_nothing_of_unlabeled_pictures(tmp_path: Path) -> None:
+def test_a_run_with_labels_only_has_no_findings_about_unlabeled_pictures(tmp_path: Path) -> None:
     source = replace(small_runs.digits(), benchmark=False)
     for labels, silent in ((200, True), (40, False)):
         config = small_runs.config("fullmatch", "training.log_every=1", labels=labels)
         folder = RunFolder.planned("small", tmp_path / str(labels))
         run = small_runs.finish(start(config, folder, source))
-        assert (run.watch.standing(log(selected=0.0), 0.1) == []) == silent
+        findings = assess(log(selected=0.0), run.monitor.context, 0.1)
+        assert (findings == []) == silent
 
 
-def test_uneven_classes_are_no_collapse() -> None:
-    lines = log(largest_class_share=0.9)
-    assert assess(lines, 2, steps=STEPS, largest_prior=0.9) == []
-    assert kinds(assess(lines, 2, steps=STEPS)) == ["one class takes all"]
+def test_uneven_classes_are_not_a_collapse() -> None:
+    records = log(largest_class_share=0.9)
+    assert assess(records, replace(TWO_CLASSES, largest_prior=0.9)) == []
+    assert kinds(assess(records, TWO_CLASSES)) == ["one class takes all"]
 
 
-def test_a_handful_in_use_is_no_collapse() -> None:
-    assert assess(log(largest_class_share=0.9, selected=0.05), 10, steps=STEPS) == []
+def test_a_few_selected_images_are_not_a_collapse() -> None:
+    assert assess(log(largest_class_share=0.9, selected=0.05), TEN_CLASSES) == []
 
 
-def test_patience_at_the_start() -> None:
-    assert assess([], 10, steps=STEPS) == []
-    assert assess(log(selected=0.0)[:2], 10, steps=STEPS) == []
-    assert assess(log(selected=0.0), 10, steps=100 * STEPS) == []
+def test_the_first_steps_are_not_judged() -> None:
+    assert assess([], TEN_CLASSES) == []
+    assert assess(log(selected=0.0)[:2], TEN_CLASSES) == []
+    assert assess(log(selected=0.0), replace(TEN_CLASSES, steps=100 * STEPS)) == []
 
 
 def test_methods_without_pseudo_labels() -> None:
-    assert assess([{"step": s, "loss": 1.0} for s in range(STEPS)], 10, steps=STEPS) == []
+    assert assess([LogRecord(step, {"loss": 1.0}) for step in range(STEPS)], TEN_CLASSES) == []
 
 
-def test_each_finding_is_told_once() -> None:
-    watch = Watch(10, steps=STEPS)
-    told = [finding for record in log(selected=0.0) for finding in watch.news(record)]
-    assert kinds(told) == ["nothing selected"]
-    assert kinds(watch.news({"step": STEPS, "loss": float("nan")})) == ["not a number"]
+def test_each_kind_is_reported_once() -> None:
+    monitor = HealthMonitor(TEN_CLASSES)
+    findings = [finding for record in log(selected=0.0) for finding in monitor.check(record)]
+    assert kinds(findings) == ["nothing selected"]
+    assert kinds(monitor.check(LogRecord(STEPS, {"loss": math.nan}))) == ["NaN loss"]
+    assert monitor.reported == {"nothing selected", "NaN loss"}
 
 
-def test_what_stands_at_the_end_and_was_not_told() -> None:
-    watch = Watch(2, steps=STEPS, largest_prior=0.9, foreign=0.5)
-    lines = log(largest_class_share=0.9)
-    told = [finding for record in lines for finding in watch.news(record)]
-    assert kinds(told) == ["foreign pictures"]  # and uneven labels explain the rest
-    standing = watch.standing(lines, accuracy=0.3)
-    assert kinds(standing) == ["foreign pictures", "over-confidence"]
-    assert kinds(watch.untold(standing)) == ["over-confidence"]
-    assert watch.untold(standing) == []
+def test_findings_can_be_marked_as_reported() -> None:
+    records = log(largest_class_share=0.9)
+    context = replace(TWO_CLASSES, largest_prior=0.9, outlier_share=0.5)
+    monitor = HealthMonitor(context)
+    findings = [finding for record in records for finding in monitor.check(record)]
+    assert kinds(findings) == ["outliers"]  # uneven labels explain the large class
+    final = assess(records, context, accuracy=0.3)
+    assert kinds(final) == ["outliers", "over-confidence"]
+    other = HealthMonitor(context)
+    other.mark_reported(final)
+    assert [finding for record in records for finding in other.check(record)] == []
 
 
 def test_share_of_the_largest_class() -> None:
@@ -200,14 +230,16 @@ def test_share_of_the_largest_class() -> None:
     assert float(top / bottom) == pytest.approx(2 / 3)
 
 
-def test_silent_on_a_healthy_run(tmp_path: Path) -> None:
+def test_a_healthy_run_has_no_findings(tmp_path: Path) -> None:
     steps = 150
     settings = (f"training.steps={steps}", "training.batch=20", "training.ratio=3",
                 "training.log_every=10", "training.evaluate_every=50")  # fmt: skip
     config = small_runs.config("fullmatch", *settings, labels=100)
     run = small_runs.finish(small_runs.begin(config, tmp_path / "run"))
-    records = RunFolder(tmp_path / "run").records()
-    assert any("largest_class_share" in record for record in records)
-    watch = Watch(10, steps=steps)
-    assert [finding for record in records for finding in watch.news(record)] == []
-    assert assess(records, 10, steps=steps, accuracy=run.result["teacher"]["last"]) == []
+    records = RunFolder(tmp_path / "run").read_records()
+    assert any("largest_class_share" in record.metrics for record in records)
+    context = RunContext(num_classes=10, steps=steps)
+    monitor = HealthMonitor(context)
+    assert [finding for record in records for finding in monitor.check(record)] == []
+    assert run.result.teacher is not None
+    assert assess(records, context, accuracy=run.result.teacher.top1) == []

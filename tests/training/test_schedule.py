@@ -1,4 +1,4 @@
-"""The learning rate at the published points."""
+"""The learning rate at published points."""
 
 import pytest
 
@@ -20,6 +20,6 @@ def test_variants(cosine: float, last: float) -> None:
     assert learning_rate(100, 100, base=1.0, cosine=cosine) == pytest.approx(last, abs=1e-10)
 
 
-def test_never_below_zero_and_falling() -> None:
+def test_falls_and_is_never_negative() -> None:
     rates = [learning_rate(step, 100, base=1.0, cosine=0.7) for step in range(101)]
     assert rates == sorted(rates, reverse=True) and rates[-1] == 0.0

@@ -1,4 +1,4 @@
-"""All that changes: the moving average, the totals, and a state that is saved and restored."""
+"""The training state: moving average, metric totals, saving and restoring."""
 
 import pytest
 import torch
@@ -6,49 +6,49 @@ import torch
 from fullmatch.algorithms import algorithm
 from fullmatch.core import ratio
 from fullmatch.errors import UserError
-from fullmatch.training.state import Totals, TrainState
+from fullmatch.training.state import MetricTotals, TrainState
 from tests.networks import TinyNetwork, tiny_task
 
 CPU = torch.device("cpu")
 
 
 def state(name: str = "doublematch") -> TrainState:
-    """Of an algorithm with a head."""
+    """The state of an algorithm with a head."""
     network = TinyNetwork(4)
     built = algorithm(name).build(tiny_task())
     return TrainState(network, built, weight_decay=0.0, momentum=0.9, nesterov=True, device=CPU)
 
 
-def test_average_moves_and_statistics_are_copied() -> None:
-    kept = state()
+def test_teacher_is_averaged_and_its_statistics_are_copied() -> None:
+    one = state()
     with torch.no_grad():
-        for parameter in kept.student.parameters():
+        for parameter in one.student.parameters():
             parameter += 1.0
-        kept.student.norm.running_mean.fill_(5.0)
-        kept.student.norm.num_batches_tracked.fill_(7)
-    before = [p.clone() for p in kept.teacher.parameters()]
-    kept.follow(0.9)
-    for average, old in zip(kept.teacher.parameters(), before, strict=True):
+        one.student.norm.running_mean.fill_(5.0)
+        one.student.norm.num_batches_tracked.fill_(7)
+    before = [p.clone() for p in one.teacher.parameters()]
+    one.update_teacher(0.9)
+    for average, old in zip(one.teacher.parameters(), before, strict=True):
         torch.testing.assert_close(average, old + 0.1)
-    assert kept.teacher.norm.running_mean.eq(5.0).all()
-    assert kept.teacher.norm.num_batches_tracked == 7
-    assert not any(p.requires_grad for p in kept.teacher.parameters())
+    assert one.teacher.norm.running_mean.eq(5.0).all()
+    assert one.teacher.norm.num_batches_tracked == 7
+    assert not any(p.requires_grad for p in one.teacher.parameters())
 
 
 def test_heads_are_averaged_for_the_teacher() -> None:
-    kept = state()
-    assert kept.heads
+    one = state()
+    assert one.heads
     with torch.no_grad():
-        for parameter in kept.algorithm.parameters():
+        for parameter in one.algorithm.parameters():
             parameter += 1.0
-    kept.follow(0.5)
-    averaged = dict(kept.teacher_algorithm().named_parameters())
-    for name, parameter in kept.algorithm.named_parameters():
+    one.update_teacher(0.5)
+    averaged = dict(one.teacher_algorithm().named_parameters())
+    for name, parameter in one.algorithm.named_parameters():
         torch.testing.assert_close(averaged[name], parameter - 0.5)
     assert state("fixmatch").teacher_algorithm().state_dict() == {}
 
 
-def test_there_and_back() -> None:
+def test_save_and_restore() -> None:
     used, fresh = state(), state()
     with torch.no_grad():
         for _, tensor in used.tensors():
@@ -64,25 +64,27 @@ def test_there_and_back() -> None:
 
 
 def test_saved_tensors_are_copies() -> None:
-    kept = state()
-    saved = kept.state_dict()
+    one = state()
+    saved = one.state_dict()
     with torch.no_grad():
-        kept.student.head.weight += 1
-    assert not torch.equal(saved["student.head.weight"], kept.student.head.weight)
+        one.student.head.weight += 1
+    assert not torch.equal(saved["student.head.weight"], one.student.head.weight)
 
 
-def test_state_of_another_model_is_refused() -> None:
+def test_rejects_the_state_of_another_model() -> None:
     one, other = state("doublematch"), state("fixmatch")
     with pytest.raises(ValueError, match="another model"):
         other.load_state_dict(one.state_dict(), step=0, metrics=[])
     saved = other.state_dict()
     saved["student.head.bias"] = torch.zeros(9)
-    with pytest.raises(ValueError, match=r"student.head.bias is \(9,\), expected \(4,\)"):
+    with pytest.raises(
+        ValueError, match=r"student.head.bias has the shape \(9,\), expected \(4,\)"
+    ):
         other.load_state_dict(saved, step=0, metrics=[])
 
 
-def test_totals_average_numbers_and_divide_sums() -> None:
-    totals = Totals(CPU)
+def test_totals_average_scalars_and_divide_sums_of_ratios() -> None:
+    totals = MetricTotals(CPU)
     assert totals.read() == {}
     for loss, hits, count in ((1.0, 1, 2), (3.0, 0, 6)):
         share = ratio(torch.tensor(hits), torch.tensor(count))
@@ -93,12 +95,12 @@ def test_totals_average_numbers_and_divide_sums() -> None:
     assert totals.read()["loss"] == 7.0
 
 
-def test_totals_go_by_name_and_refuse_other_names() -> None:
-    totals = Totals(CPU)
+def test_totals_require_the_same_names() -> None:
+    totals = MetricTotals(CPU)
     one, two = torch.tensor(1.0), torch.tensor(2.0)
     totals.add({"x": one, "y": two})
     totals.add({"y": two, "x": one})
     for others in ({"x": one}, {"x": one, "z": two}, {"x": one, "y": two, "z": two}):
-        with pytest.raises(UserError, match=r"the metric '[yz]' is there in some steps and not"):
+        with pytest.raises(UserError, match=r"the metric '[yz]' is missing in some steps"):
             totals.add(others)
     assert totals.read() == {"x": 1.0, "y": 2.0}

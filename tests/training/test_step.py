@@ -1,4 +1,4 @@
-"""One step: the views that were asked for, in one forward; then clip, update and average."""
+"""One step: requested views, one forward, then clip, update and average."""
 
 from typing import Any
 
@@ -17,16 +17,16 @@ from fullmatch.training.step import (
     Loss,
     TrainingStep,
     autocast,
-    reported,
+    checked_metrics,
 )
 from tests.networks import TinyNetwork
 
 CPU = torch.device("cpu")
-LOOK = Appearance(mean=(0.5,), std=(0.25,), padding=1)
+APPEARANCE = Appearance(mean=(0.5,), std=(0.25,), padding=1)
 
 
-class Asking(Algorithm):
-    """Keeps its batch, and pushes every parameter with a gradient of a thousand."""
+class RecordingAlgorithm(Algorithm):
+    """Keeps its batch, and gives every parameter a gradient of 1000."""
 
     views = Views(labeled=("plain", "weak"), unlabeled=("strong", "plain"))
 
@@ -58,30 +58,35 @@ class OneBatch:
 
 def step(clip: float = 0.0) -> TrainingStep:
     state = TrainState(
-        TinyNetwork(3), Asking(), weight_decay=0.0, momentum=0.0, nesterov=False, device=CPU
+        TinyNetwork(3),
+        RecordingAlgorithm(),
+        weight_decay=0.0,
+        momentum=0.0,
+        nesterov=False,
+        device=CPU,
     )
     state.rate.fill_(0.5)
-    views = Augmentation(Augmenter(LOOK), state.algorithm.views)
+    views = Augmentation(Augmenter(APPEARANCE), state.algorithm.views)
     loss = Loss(state.student, state.teacher, state.algorithm)
     return TrainingStep(state, OneBatch(), views, loss, ema=0.9, clip=clip, bf16=False)
 
 
-def test_views_in_the_order_asked_for() -> None:
+def test_views_come_in_the_requested_order() -> None:
     one = step()
     one()
-    seen, given = one.state.algorithm.batch, one.feed.batch()
-    assert isinstance(seen, Batch)
-    plain = (given.labeled / 255 - 0.5) / 0.25
-    assert torch.equal(seen.labeled[0], plain) and not torch.equal(seen.labeled[1], plain)
-    assert torch.equal(seen.unlabeled[1], (given.unlabeled / 255 - 0.5) / 0.25)
-    assert [len(view) for view in (*seen.labeled, *seen.unlabeled)] == [2, 2, 3, 3]
-    assert torch.equal(seen.labels, given.labels) and torch.equal(
-        seen.unlabeled_index, given.unlabeled_index
+    batch, raw = one.state.algorithm.batch, one.feed.batch()
+    assert isinstance(batch, Batch)
+    plain = (raw.labeled / 255 - 0.5) / 0.25
+    assert torch.equal(batch.labeled[0], plain) and not torch.equal(batch.labeled[1], plain)
+    assert torch.equal(batch.unlabeled[1], (raw.unlabeled / 255 - 0.5) / 0.25)
+    assert [len(view) for view in (*batch.labeled, *batch.unlabeled)] == [2, 2, 3, 3]
+    assert torch.equal(batch.labels, raw.labels) and torch.equal(
+        batch.unlabeled_index, raw.unlabeled_index
     )
-    assert not any(view.requires_grad for view in (*seen.labeled, *seen.unlabeled))
+    assert not any(view.requires_grad for view in (*batch.labeled, *batch.unlabeled))
 
 
-def test_update_then_average_then_totals() -> None:
+def test_updates_then_averages_then_adds_totals() -> None:
     one = step()
     before = one.state.student.head.bias.clone()
     one.state.progress.fill_(0.25)
@@ -97,11 +102,11 @@ def test_metrics_are_reported_without_gradients() -> None:
     one = step()
     bias = one.state.student.head.bias
     one.state.algorithm.forward = lambda *_: Objective(  # type: ignore[method-assign]
-        bias.sum(), {"mean": bias.mean(), "odd": 0.5}
+        bias.sum(), {"mean": bias.mean(), "invalid": 0.5}
     )
     objective = one.loss(one.augmentation(one.feed.batch()), one.state.progress)
     assert objective.loss.requires_grad and not objective.metrics["mean"].requires_grad
-    assert objective.metrics["odd"] == 0.5  # which `reported` names
+    assert objective.metrics["invalid"] == 0.5  # `checked_metrics` rejects it
 
 
 @pytest.mark.parametrize("clip", [0.1, 1e9])
@@ -114,26 +119,26 @@ def test_gradients_are_clipped_by_their_common_norm(clip: float) -> None:
     before = weights()
     one()
     moved = before - weights()
-    whole = 1000 * len(before) ** 0.5
-    assert moved.norm().item() / 0.5 == pytest.approx(min(clip, whole), rel=1e-3)
+    total = 1000 * len(before) ** 0.5
+    assert moved.norm().item() / 0.5 == pytest.approx(min(clip, total), rel=1e-3)
 
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        *((name, torch.zeros(()), "a name that the log itself uses") for name in RESERVED),
-        ("counts", torch.zeros(3), r"a Tensor of shape \(3,\); make it a tensor of no dimensions"),
+        *((name, torch.zeros(()), "a reserved name") for name in RESERVED),
+        ("counts", torch.zeros(3), r"a Tensor of shape \(3,\); make it a 0-d tensor"),
         ("pairs", torch.zeros(2, 2), r"a Tensor of shape \(2, 2\)"),
-        ("share", 0.5, "a float; make it a tensor of no dimensions"),
+        ("share", 0.5, "a float; make it a 0-d tensor"),
         ("apart", torch.zeros((), device="meta"), "on meta, the loss on cpu"),
     ],
 )
-def test_a_metric_that_no_log_can_hold_is_named(name: str, value: Any, words: str) -> None:
+def test_rejects_metrics_that_a_log_cannot_hold(name: str, value: Any, words: str) -> None:
     with pytest.raises(UserError, match=f"the metric '{name}' (is|has) {words}"):
-        reported(Objective(torch.zeros(()), {"fine": torch.zeros(2), name: value}))
+        checked_metrics(Objective(torch.zeros(()), {"fine": torch.zeros(2), name: value}))
 
 
-def test_a_step_reports_the_loss_before_its_metrics() -> None:
+def test_a_step_reports_its_loss_and_metrics() -> None:
     one = step()
     one()
     assert one.state.totals.names == ["loss", "progress"]
@@ -144,7 +149,7 @@ def test_a_step_reports_the_loss_before_its_metrics() -> None:
         one()
 
 
-def test_precision_is_full_unless_asked() -> None:
+def test_autocast_only_for_bf16() -> None:
     with autocast(CPU, False):
         assert not torch.is_autocast_enabled("cpu")
     with autocast(CPU, True):

@@ -1,14 +1,15 @@
-"""The loop: when it records, what it hands over, and that it leaves its caller's numbers alone."""
+"""The training loop: when it records, what is in a record, and the caller's random state."""
 
 import torch
 
 from fullmatch.core import Algorithm
-from fullmatch.evaluation.scores import Scores
+from fullmatch.storage.result import Scores
+from fullmatch.training.schedule import Schedule
 from fullmatch.training.state import TrainState
 from fullmatch.training.trainer import Record, Trainer
 from tests.networks import TinyNetwork
 
-SCORES = Scores(0.5, None, 0.1, (0.5,), ((1,),))
+SCORES = Scores(top1=0.5, ece=0.1, per_class=(0.5,), confusion=((1,),))
 
 
 class CountingFeed:
@@ -38,12 +39,8 @@ def trainer(total: int = 12, *, evaluated: bool = True) -> Trainer:
         state,
         CountingFeed(),  # type: ignore[arg-type]
         advance,
-        rate=float,
-        total=total,
+        Schedule(steps=total, rate=float, log_every=4, evaluate_every=5, checkpoint_every=6),
         seed=0,
-        log_every=4,
-        evaluate_every=5,
-        checkpoint_every=6,
         evaluate=(lambda: {"teacher": SCORES}) if evaluated else None,
     )
 
@@ -53,9 +50,9 @@ def kind(record: Record) -> str:
     return " and ".join(words) or ("paused" if record.paused else "save")
 
 
-def test_records_come_when_they_are_due() -> None:
-    found = [(record.step, kind(record)) for record in trainer().run(until=12)]
-    assert found == [
+def test_records_follow_the_schedule() -> None:
+    records = [(record.step, kind(record)) for record in trainer().run(until=12)]
+    assert records == [
         (4, "log"),
         (5, "log and evaluation"),
         (6, "save"),
@@ -63,8 +60,8 @@ def test_records_come_when_they_are_due() -> None:
         (10, "log and evaluation"),
         (12, "log and evaluation"),
     ]
-    unseen = [kind(record) for record in trainer(evaluated=False).run(until=12)]
-    assert unseen == ["log", "save", "log", "log"]
+    records = [kind(record) for record in trainer(evaluated=False).run(until=12)]
+    assert records == ["log", "save", "log", "log"]
 
 
 def test_metrics_are_means_since_the_last_log() -> None:
@@ -74,7 +71,7 @@ def test_metrics_are_means_since_the_last_log() -> None:
     assert [r.metrics["rate"] for r in records] == [3, 4, 7, 9, 11]
 
 
-def test_every_step_is_told_what_it_is() -> None:
+def test_every_step_has_its_number_and_progress() -> None:
     one = trainer()
     for _ in one.run(until=12):
         pass
@@ -83,7 +80,7 @@ def test_every_step_is_told_what_it_is() -> None:
     assert one.state.progress.item() == torch.tensor(11 / 12).item()
 
 
-def test_asked_to_stop() -> None:
+def test_stops_on_request() -> None:
     one = trainer()
     records = one.run(until=12)
     next(records)
@@ -93,31 +90,31 @@ def test_asked_to_stop() -> None:
     assert list(records) == []
 
 
-def test_caller_keeps_its_random_numbers() -> None:
+def test_random_state_of_the_caller_is_restored() -> None:
     records = trainer().run(until=12)
     torch.manual_seed(5)
     expected = torch.rand(6)
     torch.manual_seed(5)
-    found = [torch.rand(()) for _ in records]
-    assert torch.equal(torch.stack(found), expected)
+    drawn = [torch.rand(()) for _ in records]
+    assert torch.equal(torch.stack(drawn), expected)
 
 
-def test_networks_train_while_evaluation_lets_them_rest() -> None:
+def test_networks_are_in_training_mode_after_an_evaluation() -> None:
     one = trainer()
     modes: list[bool] = []
     advance, evaluate = one.advance, one.evaluate
     assert evaluate is not None
 
-    def watched() -> None:
+    def record_mode() -> None:
         modes.append(one.state.student.training and one.state.teacher.training)
         advance()
 
-    def resting() -> dict[str, Scores]:
+    def evaluate_in_eval_mode() -> dict[str, Scores]:
         one.state.student.eval()
         one.state.teacher.eval()
         return evaluate()
 
-    one.advance, one.evaluate = watched, resting
+    one.advance, one.evaluate = record_mode, evaluate_in_eval_mode
     for _ in one.run(until=12):
         pass
     assert modes == [True] * 12

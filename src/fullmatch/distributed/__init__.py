@@ -1,16 +1,16 @@
-"""Several processes as one: rank, gather, mean; the identity in one process."""
+"""Collectives over all processes; in a single process they return their argument."""
 
 from fullmatch.distributed.collectives import (
     Sum,
     average_gradients,
+    broadcast,
+    collective,
     gather,
-    joined,
     maximum,
     mean,
+    process_group,
     processes,
     rank,
-    together,
-    told,
     total,
     world_size,
 )
@@ -18,14 +18,14 @@ from fullmatch.distributed.collectives import (
 __all__ = [
     "Sum",
     "average_gradients",
+    "broadcast",
+    "collective",
     "gather",
-    "joined",
     "maximum",
     "mean",
+    "process_group",
     "processes",
     "rank",
-    "together",
-    "told",
     "total",
     "world_size",
 ]

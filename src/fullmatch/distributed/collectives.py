@@ -1,4 +1,4 @@
-"""Many processes as one: each of these is the identity when there is only one."""
+"""Collectives over all processes; in a single process they return their argument."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -10,18 +10,18 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-PATIENCE = timedelta(hours=6)  # the first process may evaluate or plan while the others wait
-_together = False
+TIMEOUT = timedelta(hours=6)  # the others wait while the first process evaluates or plans
+_collective = False
 
 
 @contextmanager
-def joined() -> Iterator[None]:
-    """Meets the other processes, each on a GPU of its own where there are GPUs."""
+def process_group() -> Iterator[None]:
+    """Connect to the other processes, with one GPU per process if there are GPUs."""
     cuda = torch.cuda.is_available()
     if cuda:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    # What is said between processes lies in ordinary memory, so gloo is there in any case.
-    dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=PATIENCE)
+    # `broadcast` sends objects from CPU memory, so gloo is always needed.
+    dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=TIMEOUT)
     try:
         yield
     finally:
@@ -29,17 +29,18 @@ def joined() -> Iterator[None]:
 
 
 @contextmanager
-def together() -> Iterator[None]:
-    """In here all processes do the same, and may ask each other; outside, each is on its own."""
-    global _together
-    before, _together = _together, True
+def collective() -> Iterator[None]:
+    """Inside, all processes do the same and collectives span them; outside, each is alone."""
+    global _collective
+    before, _collective = _collective, True
     try:
         yield
     finally:
-        _together = before
+        _collective = before
 
 
 def processes() -> int:
+    """The number of processes of this run."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
@@ -48,15 +49,15 @@ def rank() -> int:
 
 
 def world_size() -> int:
-    """How many processes do the same as this one right now."""
-    return processes() if _together else 1
+    """The number of processes that collectives span right now."""
+    return processes() if _collective else 1
 
 
-def told(thing: Any = None) -> Any:
-    """Anything that the first process says, to it and to all others."""
-    box = [thing]
-    dist.broadcast_object_list(box, device=torch.device("cpu"))
-    return box[0]
+def broadcast(message: Any = None) -> Any:
+    """Send an object from the first process to all others; every process returns it."""
+    messages = [message]
+    dist.broadcast_object_list(messages, device=torch.device("cpu"))
+    return messages[0]
 
 
 def maximum(value: Tensor) -> Tensor:
@@ -78,7 +79,7 @@ def total(value: Tensor) -> Tensor:
 
 
 class Sum(torch.autograd.Function):
-    """The sum over all processes; as each one's loss depends on it, so does the gradient."""
+    """The sum over all processes, with gradient: the sum of their gradients."""
 
     @staticmethod
     def forward(value: Tensor) -> Tensor:
@@ -86,7 +87,7 @@ class Sum(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        """Nothing is kept; that this stands apart lets torch.func take gradients too."""
+        """Saves nothing; torch.func requires a separate `setup_context`."""
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
@@ -108,7 +109,7 @@ def gather(rows: Tensor) -> Tensor:
 
 
 def average_gradients(parameters: Sequence[Tensor]) -> None:
-    """Every process's gradient becomes the mean of all, in one message."""
+    """Replace each gradient by its mean over all processes, in one message."""
     if world_size() == 1:
         return
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]

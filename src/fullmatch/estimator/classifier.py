@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fullmatch.data.dataset import Source, measure_appearance
 from fullmatch.data.sources.picture_files import PictureFiles
-from fullmatch.data.stores.image_store import ImageStore
 from fullmatch.data.stores.files import FileStore
+from fullmatch.data.stores.image_store import ImageStore
 from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError
 from fullmatch.estimator.inputs import (
@@ -39,8 +39,8 @@ from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.run import start
 from fullmatch.experiment.settings import resolve
 from fullmatch.storage.run_folder import RunFolder
-from fullmatch.training.process import as_a_guest
-from fullmatch.training.randomness import borrowed
+from fullmatch.training.process import restoring_process_settings
+from fullmatch.training.randomness import preserve_rng
 
 SMALL = 16  # side up to which pictures get the smallest network
 
@@ -165,7 +165,7 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"y: expected at least 2 classes, got only one class, {only!r}")
         labels = np.full(len(truth), -1)
         labels[known] = codes
-        with as_a_guest():
+        with restoring_process_settings():
             self.classifier_ = self._trained(self._source(X, labels))
         self.image_shape_ = self.classifier_.image  # (channels, height, width)
         return self
@@ -196,7 +196,7 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for _ in run.records():
                 pass
             # A network is built with random weights before its own are read into it.
-            with borrowed(torch.device("cpu")):
+            with preserve_rng(torch.device("cpu")):
                 return Classifier.load(run.folder.model)
 
     def _source(self, X: Any, labels: Array) -> Source:

@@ -25,7 +25,7 @@ def command(run: Callable[[], None]) -> NoReturn:
     """Does something in the first of several processes while the others help it to train."""
     refuse_unmet()
     code: object = None
-    with distributed.joined():
+    with distributed.process_group():
         try:
             if distributed.rank() > 0:
                 help_out()
@@ -38,7 +38,7 @@ def command(run: Callable[[], None]) -> NoReturn:
             code = 1
         if distributed.rank() == 0:
             with suppress(RuntimeError):  # one of them may be gone
-                distributed.told("end")
+                distributed.broadcast("end")
     sys.stdout.flush()
     sys.stderr.flush()
     # At once: threads of the library that connects processes were seen to abort an ordinary end.
@@ -65,7 +65,7 @@ def help_out() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     run: Assembly | None = None
-    while (said := distributed.told()) != "end":
+    while (said := distributed.broadcast()) != "end":
         if isinstance(said, str):
             assert run is not None
             {"step": run.trainer.take_step, "read": run.state.totals.read}[said]()

@@ -20,7 +20,7 @@ from fullmatch.experiment.run import Run, resume, start
 from fullmatch.experiment.settings import config_of
 from fullmatch.storage.run_folder import RunFolder
 from fullmatch.storage.tensors import write_tensors
-from fullmatch.training.randomness import borrowed, seed_step
+from fullmatch.training.randomness import preserve_rng, seed_step
 from fullmatch.training.step import autocast
 
 SAMPLES = 10  # passes with dropout by which an image is labeled
@@ -78,7 +78,7 @@ def choice_of(run: Run, *, balanced: bool) -> PseudoLabelChoice:
     assert isinstance(spec, UPSOffline)
     state.student.eval()  # running statistics; only the dropout below is random
     parts: list[Tensor] = []
-    with borrowed(run.device), autocast(run.device, run.bf16):
+    with preserve_rng(run.device), autocast(run.device, run.bf16):
         seed_step(run.config.seed, state.step, 0, run.device)
         for at in range(0, len(run.dataset.unlabeled), EVALUATION_BATCH):
             index = run.dataset.unlabeled[at : at + EVALUATION_BATCH]

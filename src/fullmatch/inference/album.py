@@ -18,7 +18,7 @@ from fullmatch.inference.suggestion import SAMPLE
 from fullmatch.inference.trained_run import TrainedRun, require_data
 from fullmatch.storage.predictions import Album, Predictions
 from fullmatch.storage.runs import StoredRun
-from fullmatch.training.randomness import borrowed, seed_step
+from fullmatch.training.randomness import preserve_rng, seed_step
 
 
 def load_album(run: StoredRun, source: Source | None = None) -> tuple[Album | None, str]:
@@ -69,7 +69,7 @@ def make_unlabeled_album(run: StoredRun, source: Source | None) -> Album | None:
 def predict(run: TrainedRun, images: ImageStore, positions: Tensor) -> Tensor:
     device = choose_device()
     classifier = run.classifier.to(device)
-    with borrowed(device):  # some methods sample predictions: seeded, so that reports repeat
+    with preserve_rng(device):  # some methods sample predictions: seeded, so that reports repeat
         seed_step(run.config.seed, 0, 0, device)
         batches = torch.split(positions, BATCH)
         probs = [predict_with_features(classifier, images.read(batch))[0] for batch in batches]

@@ -1,1 +1,1 @@
-"""Training: one step, the loop around it, and all that must survive a crash."""
+"""Training: one step, the loop around it, and the state that a checkpoint saves."""

@@ -1,4 +1,4 @@
-"""The same training step three ways: eager, compiled, or one CUDA graph that is replayed."""
+"""Three ways to run the same training step: eager, compiled, or replayed as a CUDA graph."""
 
 import os
 import shutil
@@ -19,67 +19,68 @@ from fullmatch.training.step import Augmentation
 
 Execution = Literal["auto", "eager", "compiled", "graph"]
 Precision = Literal["auto", "fp32", "bf16"]
-CXX = "clang++" if sys.platform == "darwin" else "g++"  # what torch compiles for a CPU with
-WARM_UP = 3  # real training steps that run before the recording
+CXX = "clang++" if sys.platform == "darwin" else "g++"  # torch's compiler for a CPU
+WARM_UP = 3  # training steps before the recording
 
 
-def chosen_execution(
-    asked: Execution, device: torch.device
+def resolve_execution(
+    requested: Execution, device: torch.device
 ) -> Literal["eager", "compiled", "graph"]:
-    """What `auto` means here; asking for what this machine cannot do is an error."""
+    """Replace `auto` by what suits this machine; raise an error for what it cannot do."""
     if distributed.processes() > 1:
-        if asked in ("compiled", "graph"):
+        if requested in ("compiled", "graph"):
             raise UserError(
-                f"training.execution = {asked} is for a single process; leave it at auto under "
-                "torchrun, which trains eagerly"
+                f"training.execution = {requested} is for a single process; leave it at auto "
+                "under torchrun, which trains eagerly"
             )
         return "eager"
-    if asked == "auto":
+    if requested == "auto":
         return "graph" if device.type == "cuda" and has_triton() else "eager"
-    if asked == "graph" and device.type != "cuda":
+    if requested == "graph" and device.type != "cuda":
         raise UserError(
             "training.execution = graph needs an NVIDIA GPU, and none is in use here; "
             "leave it at auto, or use eager"
         )
-    if device.type == "cuda" and asked != "eager" and not has_triton():
+    if device.type == "cuda" and requested != "eager" and not has_triton():
         raise UserError(
-            f"training.execution = {asked} needs Triton, which is missing or does not know this "
-            "GPU; install it with: pip install triton, or use eager"
+            f"training.execution = {requested} needs Triton, which is missing or does not support "
+            "this GPU; install it with: pip install triton, or use eager"
         )
     compiler = os.environ.get("CXX", CXX)
-    if asked == "compiled" and device.type == "cpu" and not shutil.which(compiler):
+    if requested == "compiled" and device.type == "cpu" and not shutil.which(compiler):
         raise UserError(
-            f"training.execution = compiled needs a C++ compiler, and there is no {compiler} here; "
+            f"training.execution = compiled needs a C++ compiler, and {compiler} was not found; "
             "install one, or leave it at auto"
         )
-    return asked
+    return requested
 
 
-def chosen_precision(asked: Precision, device: torch.device) -> Literal["fp32", "bf16"]:
-    able = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    if asked == "auto":
-        return "bf16" if able else "fp32"
-    if asked == "bf16" and not able:
+def resolve_precision(requested: Precision, device: torch.device) -> Literal["fp32", "bf16"]:
+    """Replace `auto` by what suits this machine; raise an error for what it cannot do."""
+    supported = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    if requested == "auto":
+        return "bf16" if supported else "fp32"
+    if requested == "bf16" and not supported:
         raise UserError(
-            "training.precision = bf16 needs a GPU that computes in it (Ampere or newer); "
+            "training.precision = bf16 needs a GPU that supports it (Ampere or newer); "
             "use auto or fp32 on this machine"
         )
-    return asked
+    return requested
 
 
-def compiled_augmentation(module: Augmentation) -> Callable[[RawBatch], Batch]:
-    """One compiled graph of all but the drawing of random numbers, which keeps its order."""
+def compile_augmentation(module: Augmentation) -> Callable[[RawBatch], Batch]:
+    """Compile everything but the drawing of random numbers, so that their order is kept."""
     compiled = torch.compile(module, fullgraph=True, dynamic=False)
     return lambda raw: compiled(raw, module.draw(raw))
 
 
-def compiled_loss(module: nn.Module) -> Callable[..., Any]:
-    """One compiled graph that would rather compute twice than write in between.
+def compile_loss(module: nn.Module) -> Callable[..., Any]:
+    """Compile with options that prefer recomputing a value to storing it.
 
-    A step is bound by memory, not by arithmetic: what is quickly computed is computed again
-    wherever it is read. In the augmentation, with its long chains, that would cost more.
+    A step is limited by memory bandwidth, so cheap values are recomputed wherever they are read.
+    The augmentation has longer chains of operations, where that would be slower.
     """
-    # A remark for PyTorch's developers (torch 2.11 makes it), which nobody here can act on.
+    # A warning of torch 2.11 for its own developers.
     warnings.filterwarnings("ignore", message=r"\s*Online softmax is disabled on the fly")
     options: dict[str, Any] = {
         "fallback_random": True,
@@ -90,38 +91,40 @@ def compiled_loss(module: nn.Module) -> Callable[..., Any]:
     return torch.compile(module, fullgraph=True, dynamic=False, options=options)
 
 
-def within_memory(step: Callable[[], None], device: torch.device, batch: int) -> Callable[[], None]:
-    """The same step, which says what to do when the device has too little memory for it."""
+def explain_out_of_memory(
+    step: Callable[[], None], device: torch.device, batch: int
+) -> Callable[[], None]:
+    """Wrap a step: if the GPU runs out of memory, the error says what to change."""
 
     def guarded() -> None:
         try:
             step()
         except torch.OutOfMemoryError as error:
-            free, whole = torch.cuda.mem_get_info(device)
+            free, total = torch.cuda.mem_get_info(device)
             used = torch.cuda.max_memory_allocated(device)
-            elsewhere = whole - free - torch.cuda.memory_reserved(device)
-            advice = f"--set training.batch={batch // 2} takes about half, " if batch > 1 else ""
+            others = max(total - free - torch.cuda.memory_reserved(device), 0)
+            advice = f"--set training.batch={batch // 2} needs about half, " if batch > 1 else ""
             raise UserError(
-                f"a step needs more than {gib(used)} of GPU memory; there are {gib(whole)}, of "
-                f"which other programs hold {gib(max(elsewhere, 0))}: {advice}"
-                "a smaller --model or picture size takes less"
+                f"a step needs more than {format_gib(used)} of GPU memory; there are "
+                f"{format_gib(total)}, of which other programs use {format_gib(others)}: {advice}"
+                "a smaller --model or picture size needs less"
             ) from error
 
     return guarded
 
 
-def gib(size: int) -> str:
+def format_gib(size: int) -> str:
     return f"{size / 2**30:.1f} GiB"
 
 
-class Recorded:
+class RecordedStep:
     """Runs a step a few times, then records it once and replays the recording.
 
-    A step that cannot be recorded goes on as it is, after saying why.
+    If the step cannot be recorded, it continues without, and the reason is reported.
     """
 
-    def __init__(self, step: Callable[[], None], say: Callable[[str], None]) -> None:
-        self.step, self.say = step, say
+    def __init__(self, step: Callable[[], None], report: Callable[[str], None]) -> None:
+        self.step, self.report = step, report
         self.calls = 0
         self.recordable = True
         self.graph: torch.cuda.CUDAGraph | None = None
@@ -131,7 +134,7 @@ class Recorded:
         if self.graph is not None:
             self.graph.replay()
         elif self.calls < WARM_UP or not self.recordable:
-            # On a side stream, as recording needs; these are real training steps.
+            # On a side stream, as recording requires; these are real training steps.
             self.stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(self.stream):
                 self.step()
@@ -139,18 +142,21 @@ class Recorded:
             self.calls += 1
         else:
             self.record()
-            self()  # recording runs nothing: the step itself is still to be done
+            self()  # recording does not run the step
 
     def record(self) -> None:
         graph = torch.cuda.CUDAGraph()
         try:
-            # Of this thread alone: another may be sending pictures meanwhile.
+            # Of this thread only: another one may be sending images at the same time.
             with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
                 self.step()
         except RuntimeError as error:
             torch.cuda.synchronize()
             self.recordable = False
             reason = str(error).strip().splitlines()[0]
-            self.say(f"the step cannot be recorded ({reason}): going on compiled, and slower")
+            self.report(
+                f"the step cannot be recorded as a CUDA graph ({reason}): "
+                "training continues compiled, but slower"
+            )
         else:
             self.graph = graph

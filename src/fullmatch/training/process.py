@@ -1,4 +1,4 @@
-"""What training sets for all of its process, and how it behaves in one that is somebody else's."""
+"""Settings that training changes for its whole process, and how they are restored."""
 
 import contextlib
 import threading
@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import torch
 
-TRAINING = threading.Lock()  # a process has one generator, which is pointed at every step
+TRAINING = threading.Lock()  # a process has one random generator, which every step seeds
 
 
-def set_process(device: torch.device, *, threads: int | None, deterministic: bool) -> None:
+def apply_process_settings(
+    device: torch.device, *, threads: int | None, deterministic: bool
+) -> None:
     if threads:
         torch.set_num_threads(threads)
     if device.type == "cuda":
@@ -19,17 +21,17 @@ def set_process(device: torch.device, *, threads: int | None, deterministic: boo
 
 
 @contextlib.contextmanager
-def as_a_guest() -> Iterator[None]:
-    """One training at a time, whatever modes its caller is in, and all as it was thereafter."""
+def restoring_process_settings() -> Iterator[None]:
+    """One training at a time, with gradients enabled; restores torch's settings at the end."""
     with TRAINING, torch.inference_mode(False), torch.enable_grad():
         threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
-        tuned = torch.backends.cudnn.benchmark
-        strict = torch.are_deterministic_algorithms_enabled()
-        lenient = torch.is_deterministic_algorithms_warn_only_enabled()
+        benchmark = torch.backends.cudnn.benchmark
+        deterministic = torch.are_deterministic_algorithms_enabled()
+        warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
         try:
             yield
         finally:
             torch.set_num_threads(threads)
             torch.set_float32_matmul_precision(precision)
-            torch.backends.cudnn.benchmark = tuned
-            torch.use_deterministic_algorithms(strict, warn_only=lenient)
+            torch.backends.cudnn.benchmark = benchmark
+            torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)

@@ -1,4 +1,4 @@
-"""Random numbers of a step as a function of seed and step, so that there is no state to save."""
+"""The random numbers of a step as a function of seed and step, so there is no state to save."""
 
 import contextlib
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ import torch
 
 
 def seed_step(seed: int, step: int, rank: int, device: torch.device) -> None:
-    """Point the device's default generator at this step's random numbers."""
-    # The constants are odd and large, so that near seeds, steps and ranks land far apart.
+    """Seed the device's default generator for this step."""
+    # The constants are odd and large, so that similar seeds, steps and ranks give distant keys.
     key = (
         seed * 0x9E3779B97F4A7C15 + step * 0xD1B54A32D192ED03 + rank * 0x8CB92BA72F3D8DD7
     ) % 2**63
@@ -19,8 +19,8 @@ def seed_step(seed: int, step: int, rank: int, device: torch.device) -> None:
 
 
 @contextlib.contextmanager
-def borrowed(device: torch.device) -> Iterator[None]:
-    """Hand the caller's generator back as it was."""
+def preserve_rng(device: torch.device) -> Iterator[None]:
+    """Restore the caller's random state at the end."""
     devices = [device.index or 0] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         yield

@@ -1,4 +1,4 @@
-"""All that changes during training; a checkpoint is exactly this."""
+"""Everything that changes during training; a checkpoint is exactly this."""
 
 import copy
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from torch import Tensor, nn
 from fullmatch import distributed
 from fullmatch.core import Algorithm, Network
 from fullmatch.errors import UserError
-from fullmatch.training.optimizer import momentum_buffers, parameter_groups, sgd
+from fullmatch.training.optimizer import build_sgd, momentum_buffers, parameter_groups
 
 
 class TrainState:
     """Student, teacher, algorithm, optimizer and step.
 
-    What is a function of seed and step, such as data order, learning rate and random numbers, is
-    not here: it need not be saved.
+    Data order, learning rate and random numbers are functions of seed and step, so they are not
+    part of the state.
     """
 
     def __init__(
@@ -32,21 +32,23 @@ class TrainState:
         self.student = student.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.algorithm = algorithm.to(device)
         self.teacher = copy.deepcopy(self.student).requires_grad_(False)
-        # Pairs of lists, one a kind: a mixed list would be copied tensor by tensor.
+        # One pair of lists per dtype: a mixed list would be copied tensor by tensor.
         pairs = list(zip(self.teacher.buffers(), self.student.buffers(), strict=True))
         self.statistics = [
             (
-                [old for old, _ in pairs if old.dtype == kind],
-                [n for o, n in pairs if o.dtype == kind],
+                [old for old, _ in pairs if old.dtype == dtype],
+                [new for old, new in pairs if old.dtype == dtype],
             )
-            for kind in {old.dtype for old, _ in pairs}
+            for dtype in {old.dtype for old, _ in pairs}
         ]
-        # Averages of the algorithm's heads, beside those of the network.
+        # Averages of the algorithm's heads, next to those of the network.
         self.heads = {n: p.detach().clone() for n, p in self.algorithm.named_parameters()}
         groups = parameter_groups(self.student, self.algorithm, weight_decay=weight_decay)
-        self.optimizer, self.rate = sgd(groups, momentum=momentum, nesterov=nesterov, device=device)
-        self.progress = torch.zeros((), device=device)  # share of the training that is done
-        self.totals = Totals(device)
+        self.optimizer, self.rate = build_sgd(
+            groups, momentum=momentum, nesterov=nesterov, device=device
+        )
+        self.progress = torch.zeros((), device=device)  # share of the steps that are done
+        self.totals = MetricTotals(device)
         self.step = 0
         self.device = device
 
@@ -56,8 +58,8 @@ class TrainState:
         self.teacher.train()
 
     @torch.no_grad()
-    def follow(self, decay: float) -> None:
-        """Move the teacher's parameters a little towards the student's; copy its statistics."""
+    def update_teacher(self, decay: float) -> None:
+        """Move the teacher's parameters towards the student's, and copy its statistics."""
         average = [*self.teacher.parameters(), *self.heads.values()]
         current = [*self.student.parameters(), *self.algorithm.parameters()]
         torch._foreach_lerp_(average, current, 1.0 - decay)
@@ -73,7 +75,7 @@ class TrainState:
         return averaged
 
     def tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """Every tensor that changes, by name; the tensors themselves, not copies."""
+        """Every tensor that changes, with its name; not copies."""
         modules: dict[str, nn.Module] = {
             "student": self.student,
             "teacher": self.teacher,
@@ -92,7 +94,7 @@ class TrainState:
             yield "totals", self.totals.sums
 
     def state_dict(self) -> dict[str, Tensor]:
-        # Contiguous copies: safetensors refuses channels_last and shared memory.
+        # Contiguous copies, since safetensors rejects channels_last and shared memory.
         return {
             name: tensor.detach().to("cpu", copy=True).contiguous()
             for name, tensor in self.tensors()
@@ -104,17 +106,17 @@ class TrainState:
             self.totals.begin(metrics)
         own = dict(self.tensors())
         if own.keys() != state.keys():
-            odd = sorted(own.keys() ^ state.keys())
-            raise ValueError(f"the saved state is of another model: {', '.join(odd[:3])} ...")
+            differing = ", ".join(sorted(own.keys() ^ state.keys())[:3])
+            raise ValueError(f"the saved state is of another model: {differing} ...")
         for name, tensor in own.items():
             if tensor.shape != state[name].shape:
-                found, expected = tuple(state[name].shape), tuple(tensor.shape)
-                raise ValueError(f"{name} is {found}, expected {expected}")
+                shape, expected = tuple(state[name].shape), tuple(tensor.shape)
+                raise ValueError(f"{name} has the shape {shape}, expected {expected}")
             tensor.copy_(state[name])
         self.step = step
 
 
-class Totals:
+class MetricTotals:
     """Sums of the metrics since they were last read, as one tensor on the device."""
 
     def __init__(self, device: torch.device) -> None:
@@ -129,29 +131,29 @@ class Totals:
 
     @torch.no_grad()
     def add(self, metrics: dict[str, Tensor]) -> None:
-        """Add a step's metrics, which are the same in every step."""
+        """Add the metrics of a step; every step must have the same ones."""
         if self.sums is None:
             self.begin(list(metrics))
         assert self.sums is not None
-        if odd := sorted(metrics.keys() ^ set(self.names)):
+        if differing := sorted(metrics.keys() ^ set(self.names)):
             raise UserError(
-                f"the metric {odd[0]!r} is there in some steps and not in others; report the same "
-                "ones in every step, such as a core.ratio that counts nothing"
+                f"the metric {differing[0]!r} is missing in some steps; report the same metrics in "
+                "every step, such as a core.ratio with a denominator of 0"
             )
-        parts: list[Tensor] = []  # put together at once, since every copy is a kernel
+        parts: list[Tensor] = []  # concatenated at once, since every copy is a kernel
         for value in (metrics[name].float() for name in self.names):
             parts += [value.view(2)] if value.dim() else [value.view(1), self.one]
         self.sums += torch.cat(parts).view(-1, 2)
 
     def read(self) -> dict[str, float]:
-        """Means since the last reading; a ratio that never counted anything is left out."""
+        """Means since the last call; a ratio with a denominator of 0 is left out."""
         if self.sums is None:
             return {}
-        with distributed.together():
+        with distributed.collective():
             rows = distributed.total(self.sums).tolist()
         self.sums.zero_()
         return {
-            name: top / bottom
-            for name, (top, bottom) in zip(self.names, rows, strict=True)
-            if bottom
+            name: numerator / denominator
+            for name, (numerator, denominator) in zip(self.names, rows, strict=True)
+            if denominator
         }

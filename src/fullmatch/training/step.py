@@ -1,4 +1,4 @@
-"""One training step, as one callable that reads and writes only tensors on the device."""
+"""One training step: a callable that reads and writes only tensors on the device."""
 
 import contextlib
 from collections.abc import Callable
@@ -13,31 +13,31 @@ from fullmatch.data.feed import Feed, RawBatch
 from fullmatch.errors import UserError
 from fullmatch.training.state import TrainState
 
-RESERVED = ("loss", "rate", "step", "seconds", "evaluation")  # what a line of the log says itself
+RESERVED = ("loss", "rate", "step", "seconds", "evaluation")  # names that every log record has
 
 
 class Augmentation(nn.Module):
-    """From stored images to the views that an algorithm asked for."""
+    """Turns stored images into the views that an algorithm needs."""
 
     def __init__(self, augment: Augmenter, views: Views) -> None:
         super().__init__()
         self.augment, self.views = augment, views
 
     def draw(self, raw: RawBatch) -> tuple[Tensor, ...]:
-        """The random numbers of every view, in their order."""
+        """The random numbers of every view, in order."""
         labeled = (self.augment.draw(raw.labeled, view) for view in self.views.labeled)
         unlabeled = (self.augment.draw(raw.unlabeled, view) for view in self.views.unlabeled)
         return (*labeled, *unlabeled)
 
     @torch.no_grad()
     def forward(self, raw: RawBatch, chances: tuple[Tensor, ...] | None = None) -> Batch:
-        """`chances` are what `draw` gives, and are drawn here if left out."""
-        every = iter(self.draw(raw) if chances is None else chances)
+        """`chances` are the result of `draw`; they are drawn here if left out."""
+        remaining = iter(self.draw(raw) if chances is None else chances)
         return Batch(
-            tuple(self.view(raw.labeled, view, next(every)) for view in self.views.labeled),
+            tuple(self.view(raw.labeled, view, next(remaining)) for view in self.views.labeled),
             raw.labels,
             raw.labeled_index,
-            tuple(self.view(raw.unlabeled, view, next(every)) for view in self.views.unlabeled),
+            tuple(self.view(raw.unlabeled, view, next(remaining)) for view in self.views.unlabeled),
             raw.unlabeled_index,
             raw.hidden_labels,
         )
@@ -48,7 +48,7 @@ class Augmentation(nn.Module):
 
 
 class Loss(nn.Module):
-    """From views to the objective: both networks and the algorithm in one forward."""
+    """Turns views into the objective: both networks and the algorithm in one forward."""
 
     def __init__(self, student: Network, teacher: Network, algorithm: Algorithm) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Loss(nn.Module):
 
     def forward(self, batch: Batch, progress: Tensor) -> Objective:
         objective: Objective = self.algorithm(self.student, self.teacher, batch, progress)
-        # Detached in here, or compiled code would compute gradients of what is only reported.
+        # Detached here, since compiled code would otherwise compute gradients of the metrics.
         metrics = {
             name: value.detach() if isinstance(value, Tensor) else value
             for name, value in objective.metrics.items()
@@ -67,7 +67,7 @@ class Loss(nn.Module):
 class TrainingStep:
     """Forward, backward, update and moving average; the same code eager, compiled or recorded.
 
-    `mark` is told when each stage ends; whoever wants to time the stages sets it.
+    `mark` is called with the name of each stage when it ends; a benchmark sets it.
     """
 
     def __init__(
@@ -104,36 +104,35 @@ class TrainingStep:
             nn.utils.clip_grad_norm_(self.parameters, self.clip, foreach=True)
         state.optimizer.step()
         state.optimizer.zero_grad(set_to_none=True)
-        state.follow(self.ema)
-        state.totals.add(reported(objective))
+        state.update_teacher(self.ema)
+        state.totals.add(checked_metrics(objective))
         mark("update")
 
 
-def reported(objective: Objective) -> dict[str, Tensor]:
-    """The loss and the metrics by name, once each is what a log can hold.
+def checked_metrics(objective: Objective) -> dict[str, Tensor]:
+    """The loss and the metrics by name; raises an error for what a log cannot hold.
 
-    Only names, types and shapes are looked at, which the host knows without asking the device.
+    Checks only names, types and shapes, which the host knows without waiting for the device.
     """
     for name, value in objective.metrics.items():
         if name in RESERVED:
             raise UserError(
-                f"the metric {name!r} has a name that the log itself uses ({', '.join(RESERVED)}); "
-                "give it another"
+                f"the metric {name!r} has a reserved name ({', '.join(RESERVED)}); rename it"
             )
         if not isinstance(value, Tensor) or value.shape not in ((), (2,)):
             shape = f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
             raise UserError(
-                f"the metric {name!r} is a {type(value).__name__}{shape}; make it a tensor of no "
-                "dimensions, such as a mean, or a core.ratio"
+                f"the metric {name!r} is a {type(value).__name__}{shape}; make it a 0-d tensor, "
+                "such as a mean, or a core.ratio"
             )
         if value.device != objective.loss.device:
             raise UserError(
                 f"the metric {name!r} is on {value.device}, the loss on {objective.loss.device}; "
-                "make it where the loss is made"
+                "compute it on the device of the loss"
             )
     return {"loss": objective.loss, **objective.metrics}
 
 
 def autocast(device: torch.device, bf16: bool) -> contextlib.AbstractContextManager[object]:
-    # No cache of cast weights: one made in a pass without gradient would serve the others too.
+    # No cache of cast weights: weights cast without gradient would be reused by other passes.
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16, cache_enabled=False)
