@@ -84,7 +84,7 @@ def measure(pipe: Connection, case: Case) -> None:
     import numpy as np
 
     from fullmatch.data.sources import picture_files
-    from fullmatch.experiment.bench import bench
+    from fullmatch.experiment.bench import measure_speed
     from fullmatch.experiment.settings import resolve
 
     data, algorithm, settings = case
@@ -98,7 +98,8 @@ def measure(pipe: Connection, case: Case) -> None:
                 np.save(embeddings, np.random.default_rng(0).normal(size=(10, 300)))
                 settings = (*settings, f"algorithm.embeddings={embeddings}")
             config = resolve(data=data, algorithm=algorithm, assignments=settings)
-            pipe.send(bench(config, alone=Turn(pipe)) | {"data": case[0]})
+            result = measure_speed(config, exclusive=Turn(pipe))
+            pipe.send(result.to_table() | {"data": case[0]})
     except Exception:
         pipe.send(traceback.format_exc())
 
