@@ -29,7 +29,7 @@ def test_every_curve_of_a_trained_run(digits_run: Path) -> None:
     ):
         check_chart(draw(run))
     labels = texts(parse_svg(training_curves.draw_accuracy(run)))
-    expected = {"averaged model", "student", "labels-only baseline", "training step"}
+    expected = {"averaged model", "student", "labels only", "training step"}
     assert expected <= set(labels)
 
 

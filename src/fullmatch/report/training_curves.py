@@ -78,7 +78,7 @@ def draw_accuracy(run: StoredRun) -> Chart | None:
         LabeledCurve("student", run.accuracy("student"), 1),
     ]
     if run.baseline:
-        curves.append(LabeledCurve("labels-only baseline", run.baseline.accuracy("teacher"), 2))
+        curves.append(LabeledCurve("labels only", run.baseline.accuracy("teacher"), 2))
     return draw_curves("Test accuracy", "test accuracy", curves, fraction=True)
 
 
@@ -88,7 +88,7 @@ def draw_loss(run: StoredRun) -> Chart | None:
         LabeledCurve("labeled part", run.metric("supervised"), 1),
     ]
     if run.baseline:
-        curves.append(LabeledCurve("labels-only baseline", run.baseline.metric("loss"), 2))
+        curves.append(LabeledCurve("labels only", run.baseline.metric("loss"), 2))
     return draw_curves("Loss", "loss", curves)
 
 
