@@ -1,4 +1,4 @@
-"""Triton kernels for the weight gradients of those convolutions, which walk the same rows of pairs.
+"""Triton kernels for the weight gradients of the same convolutions, over the same rows of pairs.
 
 Every row of the images meets the three rows of the gradient around it.
 """
@@ -8,10 +8,16 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from fullmatch.models.kernels.convolution_triton import PAIRS, grouped, load_row, place, share
+from fullmatch.models.kernels.convolution_triton import (
+    PAIRS,
+    group_pairs,
+    load_row,
+    locate_pairs,
+    program_steps,
+)
 from fullmatch.models.kernels.device import count_processors
 
-# By outputs and inputs: programs for every processor of the device, and rows on their way to it.
+# By (outputs, inputs): programs per processor of the device, and pipeline stages.
 PLANS = {(32, 32): (1, 4), (32, 16): (2, 3), (16, 4): (4, 3)}
 
 
@@ -19,14 +25,14 @@ PLANS = {(32, 32): (1, 4), (32, 16): (2, 3), (16, 4): (4, 3)}
 def write_taps(  # type: ignore[no-untyped-def]
     products, out, y: tl.constexpr, OUTPUTS: tl.constexpr, INPUTS: tl.constexpr
 ):
-    """Sums the products of 2 gradient pixels with the 4 input pixels around them by their taps."""
+    """Sum the products of 2 gradient pixels and the 4 input pixels around them, per tap."""
     pixels = tl.reshape(products, (2, OUTPUTS, 4, INPUTS))
     target = tl.arange(0, 2)[:, None, None, None]
     source = tl.arange(0, 4)[None, None, :, None]
-    at = tl.arange(0, OUTPUTS)[:, None] * (9 * INPUTS) + tl.arange(0, INPUTS)[None, :]
+    offset = tl.arange(0, OUTPUTS)[:, None] * (9 * INPUTS) + tl.arange(0, INPUTS)[None, :]
     for x in tl.static_range(3):
         tap = tl.where(source - target == x, pixels, 0.0)
-        tl.store(out + at + (3 * y + x) * INPUTS, tl.sum(tl.sum(tap, axis=2), axis=0))
+        tl.store(out + offset + (3 * y + x) * INPUTS, tl.sum(tl.sum(tap, axis=2), axis=0))
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -35,14 +41,14 @@ def sum_weight_gradient(  # type: ignore[no-untyped-def]
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, OUTPUTS: tl.constexpr, INPUTS: tl.constexpr,
     PAIRS: tl.constexpr, FULL: tl.constexpr,
 ):  # fmt: skip
-    """One program's share of the weight gradient: rows of images by the gradient's around them."""
-    begin, end = share(steps, programs)
+    """Sum one program's share: rows of images times the rows of the gradient around them."""
+    begin, end = program_steps(steps, programs)
     top = tl.zeros((2 * OUTPUTS, 4 * INPUTS), tl.float32)
     middle = tl.zeros((2 * OUTPUTS, 4 * INPUTS), tl.float32)
     bottom = tl.zeros((2 * OUTPUTS, 4 * INPUTS), tl.float32)
     for step in range(begin, end):
         row = step % HEIGHT
-        first, image, column = place(step // HEIGHT, WIDTH, PAIRS)
+        first, image, column = locate_pairs(step // HEIGHT, WIDTH, PAIRS)
         x = load_row(images, first, image, column - 1, row, count, HEIGHT, WIDTH, INPUTS, 4, FULL)
         below = load_row(
             gradient, first, image, column, row + 1, count, HEIGHT, WIDTH, OUTPUTS, 2, FULL
@@ -56,41 +62,41 @@ def sum_weight_gradient(  # type: ignore[no-untyped-def]
         top = tl.dot(tl.trans(below), x, top)
         middle = tl.dot(tl.trans(level), x, middle)
         bottom = tl.dot(tl.trans(above), x, bottom)
-    mine = out + tl.program_id(0) * (9 * OUTPUTS * INPUTS)
-    write_taps(top, mine, 0, OUTPUTS, INPUTS)
-    write_taps(middle, mine, 1, OUTPUTS, INPUTS)
-    write_taps(bottom, mine, 2, OUTPUTS, INPUTS)
+    share = out + tl.program_id(0) * (9 * OUTPUTS * INPUTS)
+    write_taps(top, share, 0, OUTPUTS, INPUTS)
+    write_taps(middle, share, 1, OUTPUTS, INPUTS)
+    write_taps(bottom, share, 2, OUTPUTS, INPUTS)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def add_shares(  # type: ignore[no-untyped-def]
-    shares, out, count, SIZE: tl.constexpr, LINES: tl.constexpr, BLOCK: tl.constexpr
+    shares, out, count, SIZE: tl.constexpr, SHARES: tl.constexpr, BLOCK: tl.constexpr
 ):
-    at, line = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, LINES)[:, None]
-    values = tl.load(shares + line * SIZE + at[None, :], mask=line < count, other=0.0)
-    tl.store(out + at, tl.sum(values, axis=0))
+    index, share = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, SHARES)[:, None]
+    values = tl.load(shares + share * SIZE + index[None, :], mask=share < count, other=0.0)
+    tl.store(out + index, tl.sum(values, axis=0))
 
 
 def weight_gradient(x: Tensor, gradient: Tensor) -> Tensor:
-    """In float32, from a convolution's input and the gradient of its output, both channels_last.
+    """Return the float32 gradient, from a convolution's input and the gradient of its output.
 
-    Every program sums its share, and the shares are added in a fixed order: no bit depends on
-    who finishes first.
+    Both are channels_last. Every program sums its share, and the shares are added in a fixed order,
+    so that the result does not depend on which program finishes first.
     """
     count, inputs, height, width = x.shape
     outputs = gradient.shape[1]
-    groups, full = grouped(count, width)
+    groups, full = group_pairs(count, width)
     steps = groups * height
-    each, stages = PLANS[outputs, inputs]
-    programs = min(steps, each * count_processors(x.device))
+    per_processor, stages = PLANS[outputs, inputs]
+    programs = min(steps, per_processor * count_processors(x.device))
     shares = x.new_empty((programs, outputs, 3, 3, inputs), dtype=torch.float32)
     sum_weight_gradient[(programs,)](
         x, gradient, shares, count, steps, programs, height, width, outputs, inputs, PAIRS, full,
         num_warps=4, num_stages=stages,
     )  # fmt: skip
     total, block = torch.empty_like(shares[0]), 32
-    lines = triton.next_power_of_2(programs)
+    rows = triton.next_power_of_2(programs)
     add_shares[(total.numel() // block,)](
-        shares, total, programs, total.numel(), lines, block, num_warps=8
+        shares, total, programs, total.numel(), rows, block, num_warps=8
     )
     return total.permute(0, 3, 1, 2)
