@@ -49,7 +49,7 @@ def test_streamed_images_give_the_same_losses(
 ) -> None:
     exact = "training.deterministic=true"
     resident = losses(started("fullmatch", "graph", tmp_path / "resident", exact))
-    monkeypatch.setattr(feed, "RESIDENT", 0.0)
+    monkeypatch.setattr(feed, "RESIDENT_SHARE", 0.0)
     assert losses(started("fullmatch", "graph", tmp_path / "streaming", exact)) == resident
 
 
