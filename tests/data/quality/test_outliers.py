@@ -1,18 +1,13 @@
 """Outliers are found, and ordinary pictures are not called outliers."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
 from fullmatch import data
-from fullmatch.data.quality.check import check_pictures
-from fullmatch.data.quality.findings import FindingKind
-from fullmatch.data.quality.fingerprints import outlier_share
 from fullmatch.data.quality.outliers import extract_features, find_outliers
-from tests.own_pictures import COLORS, clean_folder, outlier, picture, save
+from tests.own_pictures import COLORS, outlier, picture
 
 
 def features(images: list[Image.Image]) -> np.ndarray:
@@ -40,22 +35,3 @@ def test_too_few_labeled_pictures() -> None:
     labeled = features([picture("brick", seed) for seed in range(9)])
     assert not find_outliers(labeled, features([outlier(0)])).any()
     assert find_outliers(labeled, np.empty((0, 8))).shape == (0,)
-
-
-def test_a_run_counts_the_outliers_that_check_reports(tmp_path: Path) -> None:
-    folder = clean_folder(tmp_path / "own")  # 36 unlabeled pictures
-    assert outlier_share(data.SemiDataset.from_source(data.load(str(folder)))) == 0
-    for seed in range(12):
-        save(outlier(seed), folder / "unlabeled" / f"odd{seed}.png")
-    findings = check_pictures(folder).findings
-    (files,) = [finding.files for finding in findings if finding.kind == FindingKind.OUTLIERS]
-    assert (
-        outlier_share(data.SemiDataset.from_source(data.load(str(folder))))
-        == len(files) / 48
-        == 0.25
-    )
-
-
-def test_no_outliers_without_unlabeled_pictures(tmp_path: Path) -> None:
-    source = data.load(str(clean_folder(tmp_path / "own", unlabeled=0)))
-    assert outlier_share(data.SemiDataset.from_source(source)) == 0
