@@ -1,4 +1,4 @@
-"""No picture that taught a run tells how good it is: not of this run, nor of those it came from."""
+"""No picture that a run was trained on may measure it, nor one of the runs it starts from."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +11,17 @@ from safetensors.torch import load_file
 from fullmatch.cli.commands.report import write_report
 from fullmatch.data import FileStore, Source, TensorStore
 from fullmatch.errors import UserError
-from fullmatch.experiment import inputs as given
-from fullmatch.experiment.baseline import baseline_of, compare
-from fullmatch.experiment.leakage import SEEN, learned_by, seen
+from fullmatch.experiment import identity
+from fullmatch.experiment.baseline import compare_with_baseline, prepare_baseline
+from fullmatch.experiment.identity import hash_pictures
+from fullmatch.experiment.leakage import LEAKED, find_learned, read_learned
 from fullmatch.experiment.run import Run, resume, start
 from fullmatch.experiment.settings import resolve
 from fullmatch.inference.card import render_card
 from fullmatch.inference.evaluate import Evaluation, evaluate_run
 from fullmatch.inference.trained_run import TrainedRun
+from fullmatch.storage.json_files import DamagedFile
+from fullmatch.storage.result import Verdict
 from fullmatch.storage.run_folder import RunFolder
 from tests.own_pictures import clean_folder
 from tests.small_runs import (
@@ -36,16 +39,16 @@ TEST = torch.arange(50)
 
 
 def own(*, training: int = 0, test: int = 0) -> Source:
-    """Digits as somebody's pictures; so many more are among them, or in the test."""
-    found, size = digits(), 120
-    assert found.test is not None and found.test_labels is not None
+    """Digits as a user's pictures; so many more unlabeled ones, or in the test set."""
+    source, size = digits(), 120
+    assert source.test is not None and source.test_labels is not None
     extra = torch.arange(size, size + test)
     return replace(
-        found,
-        images=TensorStore(found.images.read(torch.arange(size + training))),
-        labels=torch.cat([found.labels[:size], torch.full((training,), -1)]),
-        test=TensorStore(torch.cat([found.test.read(TEST), found.images.read(extra)])),
-        test_labels=torch.cat([found.test_labels, found.labels[extra]]),
+        source,
+        images=TensorStore(source.images.read(torch.arange(size + training))),
+        labels=torch.cat([source.labels[:size], torch.full((training,), -1)]),
+        test=TensorStore(torch.cat([source.test.read(TEST), source.images.read(extra)])),
+        test_labels=torch.cat([source.test_labels, source.labels[extra]]),
         benchmark=False,
     )
 
@@ -59,44 +62,47 @@ def trained(out: Path, source: Source, *settings: str, algorithm: str = "fullmat
     return finish(begun(out, source, *settings, algorithm=algorithm)).folder
 
 
-def seen_of(folder: RunFolder, source: Source) -> tuple[int, int]:
-    """How many training and test pictures of a source a run knows."""
+def count_learned(folder: RunFolder, source: Source) -> tuple[int, int]:
+    """On how many training and test pictures of a source a run was trained."""
     assert source.test is not None
-    known = learned_by(folder)
-    return int(seen(known, source.images).sum()), int(seen(known, source.test).sum())
+    stores = (source.images, source.test)
+    training, test = (int(find_learned(read_learned(folder), store).sum()) for store in stores)
+    return training, test
 
 
 def test_what_is_kept(tmp_path: Path) -> None:
     source = own(training=20)
     folder = trained(tmp_path / "all", source)
-    assert seen_of(folder, source) == (140, 0) and seen_of(folder, own(test=30)) == (120, 20)
+    assert count_learned(folder, source) == (140, 0)
+    assert count_learned(folder, own(test=30)) == (120, 20)
     assert folder.learned.stat().st_size < 140 * 8 + 200
-    alone = trained(tmp_path / "alone", source, algorithm="supervised")
-    assert seen_of(alone, source) == (120, 0)  # it never looks at the others
+    supervised = trained(tmp_path / "supervised", source, algorithm="supervised")
+    assert count_learned(supervised, source) == (120, 0)  # it uses no unlabeled pictures
     assert not finish(begin(config(), tmp_path / "digits")).folder.learned.exists()
 
 
-def test_a_test_that_an_earlier_run_has_learned_from(tmp_path: Path) -> None:
+def test_an_earlier_run_was_trained_on_test_pictures(tmp_path: Path) -> None:
     first = trained(tmp_path / "first", own(training=20))
     source = own(test=30)
-    words = "20 of 80 test pictures taught the run that this one starts from"
+    message = "run that this one starts from was trained on 20 of 80 test pictures"
     second = trained(tmp_path / "second", source, f"model.start={first.path}", "baseline=true")
     result = second.read_result()
-    assert any(note.startswith(words) for note in result["notes"])
-    assert result["health"][0]["kind"] == SEEN
-    alone = baseline_of(second, source)
-    assert alone is not None and not any("taught" in note for note in alone.notes)
-    finish(alone)
-    found = compare(second)
-    assert found is not None and found["verdict"].startswith("cannot be judged")
+    assert sum(message in note for note in result.notes) == 1
+    assert result.health[0].kind == LEAKED
+    baseline = prepare_baseline(second, source)
+    assert baseline is not None and not any("trained on" in note for note in baseline.notes)
+    finish(baseline)
+    comparison = compare_with_baseline(second)
+    assert comparison is not None and comparison.verdict is Verdict.INVALID
     page = write_report(second.path, tmp_path / "page.html", source).read_text(encoding="utf-8")
-    assert page.count(words) == 2 and words in render_card(TrainedRun(second.path))
+    assert page.count(message) == 2 and message in render_card(TrainedRun(second.path))
     third = begun(tmp_path / "third", source, f"model.start={second.path}")
-    assert any(note.startswith(words) for note in third.notes)  # the first's weights are in it too
-    assert begun(tmp_path / "anew", source).seen == []
+    # The weights of the second run come from the first.
+    assert sum(message in note for note in third.notes) == 1
+    assert begun(tmp_path / "fresh", source).leaks == []
 
 
-def test_a_resumed_run_says_the_same(tmp_path: Path) -> None:
+def test_a_resumed_run_reports_the_same(tmp_path: Path) -> None:
     first, source = trained(tmp_path / "first", own(training=20)), own(test=30)
     settings = f"model.start={first.path}"
     straight = trained(tmp_path / "straight", source, settings)
@@ -108,10 +114,10 @@ def test_a_resumed_run_says_the_same(tmp_path: Path) -> None:
         assert load_file(path / "learned.safetensors").keys() == {"1x8x8"}
     abandon_after(begun(tmp_path / "gone", source, settings), 6)
     first.path.rename(tmp_path / "elsewhere")
-    assert resume(RunFolder(tmp_path / "gone"), source).seen == killed.seen != []
+    assert resume(RunFolder(tmp_path / "gone"), source).leaks == killed.leaks != []
 
 
-def test_pictures_are_known_at_another_size(tmp_path: Path) -> None:
+def test_pictures_are_recognized_at_another_size(tmp_path: Path) -> None:
     home = clean_folder(tmp_path / "own", labels=2, unlabeled=2)
     names = ("model.name=wrn-10-1", "data.size=16", *TINY, "training.steps=1")
     run = start(resolve(data=str(home), assignments=names), RunFolder(tmp_path / "run", new=True))
@@ -119,13 +125,14 @@ def test_pictures_are_known_at_another_size(tmp_path: Path) -> None:
     paths = sorted(str(path) for path in home.rglob("*.*g"))
     Image.new("RGB", (20, 20)).save(tmp_path / "new.png")
     store = FileStore([*paths, tmp_path / "new.png"], (24, 24))
-    for each in (store, store.load()):
-        assert seen(learned_by(folder), each).tolist() == [True] * 12 + [False]
+    in_memory = TensorStore(store.read(torch.arange(13)), store.paths)
+    for each in (store, in_memory):
+        assert find_learned(read_learned(folder), each).tolist() == [True] * 12 + [False]
     nameless = TensorStore(torch.zeros(3, 3, 24, 24, dtype=torch.uint8))
-    assert not seen(learned_by(folder), nameless).any()
+    assert not find_learned(read_learned(folder), nameless).any()
 
 
-def test_evaluation_leaves_out_what_was_learned(
+def test_evaluation_leaves_out_training_pictures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = trained(tmp_path / "run", own(training=20))
@@ -139,49 +146,51 @@ def test_evaluation_leaves_out_what_was_learned(
     assert evaluate(source).images == 60
     note = "20 of 80 test images are left out: the model was trained on them"
     assert evaluate(source).notes == (note,)
-    known = TensorStore(source.images.read(TEST))
+    learned = TensorStore(source.images.read(TEST))
     with pytest.raises(UserError, match="trained on every test image of digits; evaluate it on"):
-        evaluate(replace(source, test=known, test_labels=source.labels[TEST]))
+        evaluate(replace(source, test=learned, test_labels=source.labels[TEST]))
 
 
-def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
     folder = trained(tmp_path / "run", own())
     folder.learned.write_bytes(b"damaged")
-    with pytest.raises(UserError, match=r"cannot read .*learned\.safetensors: .*; bring a whole"):
-        learned_by(folder)
-    folder.learned.unlink()  # as of an older version
-    assert learned_by(folder) == {}
+    with pytest.raises(
+        DamagedFile, match=r"learned\.safetensors is damaged \(.*\); restore it, or"
+    ):
+        read_learned(folder)
+    folder.learned.unlink()  # as in an older version
+    assert read_learned(folder) == {}
 
 
 def test_one_changed_picture_of_many_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hash of a data set looks at some pictures only."""
-    monkeypatch.setattr(given, "SAMPLE", 10)
+    """The hash of a data set covers only some pictures."""
+    monkeypatch.setattr(identity, "SAMPLE", 10)
     source = own(training=20)
     stop_after(begun(tmp_path / "run", source), 2)
     pixels = source.images.read(torch.arange(140))
     pixels[131] = 255 - pixels[131]
-    assert given.pictures_hash(TensorStore(pixels)) == given.pictures_hash(source.images)
+    assert hash_pictures(TensorStore(pixels)) == hash_pictures(source.images)
     folder = RunFolder(tmp_path / "run")
-    with pytest.raises(UserError, match="are not what they were when the checkpoint of step 2"):
+    with pytest.raises(UserError, match="have changed since the checkpoint of step 2 was saved"):
         resume(folder, replace(source, images=TensorStore(pixels)))
     finish(resume(folder, source))
 
 
-def test_runs_that_kept_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of earlier versions: what is not known is said, and found out where it can be."""
+def test_runs_without_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in earlier versions: a note says what is not known, and a resumed run records it."""
     source = own(training=20)
     names = ("data.name=pictures", "model.name=wrn-10-1")
     stop_after(begun(tmp_path / "run", source, *names), 2)
     folder = RunFolder(tmp_path / "run")
     folder.learned.unlink()
     finish(resume(folder, source))
-    assert seen_of(folder, source) == (140, 0)
+    assert count_learned(folder, source) == (140, 0)
     folder.learned.unlink()
-    words = "has learned from was not kept; see to it yourself that none is in the test"
+    message = "did not record which pictures it was trained on; check that none of them is in"
     monkeypatch.setattr("fullmatch.inference.evaluate.load_source", lambda config: source)
     monkeypatch.setattr("fullmatch.inference.evaluate.require_data", lambda *_: None)
-    assert evaluate_run(folder).images == 50 and words in evaluate_run(folder).notes[0]
+    assert evaluate_run(folder).images == 50 and message in evaluate_run(folder).notes[0]
     second = begun(tmp_path / "second", source, *names, f"model.start={folder.path}")
-    assert sum(words in note for note in second.notes) == 1
+    assert sum(message in note for note in second.notes) == 1

@@ -5,17 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
 from fullmatch.data import DATASETS, FileStore, ImageStore, SemiDataset
 from fullmatch.data.quality.fingerprints import compute_digests
-from fullmatch.errors import UserError
 from fullmatch.experiment.build import Assembly
 from fullmatch.experiment.settings import config_of
 from fullmatch.storage.result import HealthFinding
-from fullmatch.storage.run_folder import RunFolder
+from fullmatch.storage.run_folder import RunFolder, read_file
 
 LEAKED = "test seen before"  # the kind of finding
 Learned = Mapping[str, Tensor]  # digests, by the shape of the pictures they were taken of
@@ -52,13 +50,8 @@ def read_learned(folder: RunFolder) -> Learned:
     """What a run wrote down; nothing for a benchmark, or for a run of an early version."""
     if not folder.learned.exists():
         return {}
-    try:
-        return load_file(folder.learned)
-    except (OSError, SafetensorError) as error:
-        raise UserError(
-            f"{folder.learned} is damaged ({error}); restore it, or delete it and check that "
-            "no test picture was trained on"
-        ) from None
+    advice = "restore it, or delete it and check that no test picture was trained on"
+    return read_file(folder.learned, load_file, advice)
 
 
 def list_unknowns(run: Assembly) -> list[str]:
