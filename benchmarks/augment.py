@@ -1,10 +1,11 @@
-"""Milliseconds of the weak and strong views of a batch: eager, compiled, as one CUDA graph, PIL."""
+"""Milliseconds for the weak and strong views of a batch: eager, compiled, CUDA graph, PIL."""
 
 import argparse
 import random
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from PIL import Image, ImageDraw, ImageEnhance, ImageOps
@@ -20,11 +21,13 @@ CASES: dict[str, tuple[Appearance, tuple[int, int, int], int, int]] = {
     "3x32x32": (CIFAR, (3, 32, 32), 512, 448),
     "1x8x8": (DIGITS, (1, 8, 8), 320, 280),
 }
+REPLAYS = 10  # of a CUDA graph per call, so that the launch time does not matter
 Call = Callable[[], object]
+Augment = Callable[[Tensor, str], Tensor]
 
 
 def milliseconds(call: Call, device: torch.device, repeats: int) -> float:
-    """Median of the repeats, after two calls that warm up."""
+    """Median of the repeats, after two warm-up calls."""
     times = []
     for _ in range(repeats + 2):
         start = time.perf_counter()
@@ -35,11 +38,11 @@ def milliseconds(call: Call, device: torch.device, repeats: int) -> float:
     return 1e3 * statistics.median(times[2:])
 
 
-def captured(call: Call) -> Call:
-    """The same kernels, replayed ten times per call so that the launch itself does not count."""
+def capture_graph(call: Call) -> Call:
+    """The same kernels, replayed several times per call."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        for _ in range(10):
+        for _ in range(REPLAYS):
             call()
     return graph.replay
 
@@ -76,8 +79,8 @@ def pil_operation(picture: Image.Image) -> Image.Image:
     return picture if name == "identity" else getattr(ImageOps, name)(picture)
 
 
-def by_pil(images: Tensor, appearance: Appearance, strong: bool) -> None:
-    """What a data loader's worker would do, without reading, collating and normalising."""
+def augment_with_pil(images: Tensor, appearance: Appearance, strong: bool) -> None:
+    """The work of a data loader's worker, without reading, collating and normalizing."""
     for image in images:
         array = image.permute(1, 2, 0).numpy()
         picture = Image.fromarray(array if len(image) == 3 else array[..., 0])
@@ -86,63 +89,73 @@ def by_pil(images: Tensor, appearance: Appearance, strong: bool) -> None:
                 picture = pil_operation(picture)
             side = random.uniform(0, 0.5) * picture.width
             x, y = random.uniform(0, picture.width - side), random.uniform(0, picture.height - side)
-            colour = (125, 123, 114)[: len(image)]
-            ImageDraw.Draw(picture).rectangle((x, y, x + side, y + side), colour)
+            color = (125, 123, 114)[: len(image)]
+            ImageDraw.Draw(picture).rectangle((x, y, x + side, y + side), color)
         pil_shift(picture, appearance)
 
 
-def measure(case: str, device: torch.device, repeats: int) -> None:
-    appearance, shape, weak, strong = CASES[case]
-    augmenter = Augmenter(appearance).to(device)
-    batches = {
+def draw_batches(case: str, device: torch.device) -> dict[str, Tensor]:
+    """Random images for each view."""
+    _, shape, weak, strong = CASES[case]
+    return {
         "weak": torch.randint(256, (weak, *shape), dtype=torch.uint8, device=device),
         "strong": torch.randint(256, (strong, *shape), dtype=torch.uint8, device=device),
     }
 
-    def calls(module: Callable[[Tensor, str], Tensor]) -> dict[str, Call]:
-        def one(view: str) -> Call:
-            return lambda: module(batches[view], view)
 
-        return {**{view: one(view) for view in batches}, "both": lambda: both(module)}
+def augment_both(augment: Augment, batches: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    return tuple(augment(images, view) for view, images in batches.items())
 
-    def both(module: Callable[[Tensor, str], Tensor]) -> tuple[Tensor, ...]:
-        return tuple(module(images, view) for view, images in batches.items())
 
-    def row(how: str, measured: dict[str, float]) -> None:
-        cells = "".join(f"{measured[view]:>11.3f}" for view in ("weak", "strong", "both"))
-        print(f"{case:<9}{device.type:<6}{how:<10}{cells}", flush=True)
+def make_calls(augment: Augment, batches: dict[str, Tensor]) -> dict[str, Call]:
+    """One call per view, and one for both."""
+    calls: dict[str, Call] = {
+        view: partial(augment, images, view) for view, images in batches.items()
+    }
+    return calls | {"both": partial(augment_both, augment, batches)}
 
-    def timed(of: dict[str, Call], per: int = 1) -> dict[str, float]:
-        return {view: milliseconds(call, device, repeats) / per for view, call in of.items()}
 
-    eager = timed(calls(augmenter))
-    row("eager", eager)
+def measure(case: str, device: torch.device, repeats: int) -> None:
+    """Print one line per mode."""
+    appearance = CASES[case][0]
+    augmenter, batches = Augmenter(appearance).to(device), draw_batches(case, device)
+
+    def print_times(mode: str, times: dict[str, float]) -> None:
+        cells = "".join(f"{times[view]:>11.3f}" for view in ("weak", "strong", "both"))
+        print(f"{case:<9}{device.type:<6}{mode:<10}{cells}", flush=True)
+
+    def time_calls(calls: dict[str, Call]) -> dict[str, float]:
+        return {view: milliseconds(call, device, repeats) for view, call in calls.items()}
+
+    eager = time_calls(make_calls(augmenter, batches))
+    print_times("eager", eager)
     if device.type == "cuda":
-        compiled = calls(torch.compile(augmenter, fullgraph=True))
-        # Both views in one graph, as a training step has them.
-        compiled["both"] = torch.compile(lambda: both(augmenter), fullgraph=True)
-        row("compiled", timed(compiled))
-        row("graph", timed({view: captured(call) for view, call in compiled.items()}, per=10))
+        compiled = make_calls(torch.compile(augmenter, fullgraph=True), batches)
+        # Both views in one graph, as in a training step.
+        compiled["both"] = torch.compile(lambda: augment_both(augmenter, batches), fullgraph=True)
+        print_times("compiled", time_calls(compiled))
+        replayed = time_calls({view: capture_graph(call) for view, call in compiled.items()})
+        print_times("graph", {view: time / REPLAYS for view, time in replayed.items()})
     else:
-        pil = timed(
+        pil = time_calls(
             {
-                "weak": lambda: by_pil(batches["weak"], appearance, strong=False),
-                "strong": lambda: by_pil(batches["strong"], appearance, strong=True),
+                view: partial(augment_with_pil, images, appearance, view == "strong")
+                for view, images in batches.items()
             }
         )
         pil["both"] = pil["weak"] + pil["strong"]
-        row("PIL", pil)
-        row("PIL/ours", {view: pil[view] / eager[view] for view in pil})
+        print_times("PIL", pil)
+        print_times("PIL/ours", {view: pil[view] / eager[view] for view in pil})
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--threads", type=int, default=1, help="of torch, on the CPU")
+    parser.add_argument("--threads", type=int, default=1, help="of torch on the CPU")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     devices = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
-    print(f"{'images':<9}{'on':<6}{'how':<10}{'weak ms':>11}{'strong ms':>11}{'both ms':>11}")
+    print(f"{'images':<9}{'on':<6}{'mode':<10}{'weak ms':>11}{'strong ms':>11}{'both ms':>11}")
     for device in devices:
         for case in CASES:
             measure(case, torch.device(device), arguments.repeats)

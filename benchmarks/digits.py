@@ -1,8 +1,8 @@
-"""Digits with 40 labels: FullMatch beside the labels alone and scikit-learn's own methods.
+"""Digits with 40 labels: FullMatch beside baselines and scikit-learn's methods.
 
     python benchmarks/digits.py [--seeds 0 1 2] [--only FullMatch ...]
 
-500 images are held out for test; every method sees the same 40 labels of a seed.
+500 images are for testing; with a given seed every method has the same 40 labels.
 """
 
 import argparse
@@ -25,46 +25,49 @@ LABELS = 40
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-def arrays(seed: int) -> Arrays:
-    """Training images as rows, labels with -1 where hidden, test images, test labels."""
+def load_arrays(seed: int) -> Arrays:
+    """Training images as rows, their labels (-1 where hidden), test images and test labels."""
     source = data.load("digits")
     split = data.draw_split(source.labels, LABELS, seed, source.num_classes, source.name)
-    hidden = np.full(len(source.labels), -1)
-    kept = np.array(split.labeled)
-    hidden[kept] = source.labels.numpy()[kept]
+    labels = np.full(len(source.labels), -1)
+    labeled = np.array(split.labeled)
+    labels[labeled] = source.labels.numpy()[labeled]
     rows = [store.images.flatten(1).numpy() / 255 for store in (source.images, source.test)]
-    return rows[0], hidden, rows[1], source.test_labels.numpy()
+    return rows[0], labels, rows[1], source.test_labels.numpy()
 
 
-def svm(seed: int) -> float:
-    x, y, x_test, y_test = arrays(seed)
+def score_svm(seed: int) -> float:
+    x, y, x_test, y_test = load_arrays(seed)
     return float(SVC(C=10).fit(x[y >= 0], y[y >= 0]).score(x_test, y_test))
 
 
-def label_spreading(seed: int) -> float:
-    x, y, x_test, y_test = arrays(seed)
+def score_label_spreading(seed: int) -> float:
+    x, y, x_test, y_test = load_arrays(seed)
     return float(LabelSpreading(kernel="knn", n_neighbors=7).fit(x, y).score(x_test, y_test))
 
 
-def trained(algorithm: str) -> Callable[[int], float]:
-    def accuracy(seed: int) -> float:
+def score_network(algorithm: str) -> Callable[[int], float]:
+    """A function that trains with a seed and returns the test accuracy."""
+
+    def score(seed: int) -> float:
         config = settings.resolve(data="digits", labels=LABELS, algorithm=algorithm, seed=seed)
-        with tempfile.TemporaryDirectory() as place:
-            run = experiment.start(config, RunFolder(Path(place) / "run", new=True))
+        with tempfile.TemporaryDirectory() as folder:
+            run = experiment.start(config, RunFolder(Path(folder) / "run", new=True))
             for _ in run.records():
                 pass
-            return float(run.result["teacher"]["last"])
+            assert run.result.teacher is not None
+            return run.result.teacher.top1
 
-    return accuracy
+    return score
 
 
 METHODS: dict[str, Callable[[int], float]] = {
-    "SVM on the labels": svm,
-    "LabelSpreading (scikit-learn)": label_spreading,
-    "the network on the labels": trained("supervised"),
-    "FixMatch": trained("fixmatch"),
-    "FullMatch": trained("fullmatch"),
-    "FullFlex": trained("fullflex"),
+    "SVM on the labels": score_svm,
+    "LabelSpreading (scikit-learn)": score_label_spreading,
+    "the network on the labels": score_network("supervised"),
+    "FixMatch": score_network("fixmatch"),
+    "FullMatch": score_network("fullmatch"),
+    "FullFlex": score_network("fullflex"),
 }
 
 
@@ -74,17 +77,16 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=list(METHODS), metavar="METHOD")
     options = parser.parse_args()
     seeds = options.seeds
-    print(f"{'digits, 40 labels':32} {'mean':>6} {'sd':>5}  {'by seed':24} seconds a seed")
+    print(f"{'digits, 40 labels':32} {'mean':>6} {'sd':>5}  {'by seed':24} seconds per seed")
     for name in options.only:
         method = METHODS[name]
-        found = []
         started = time.perf_counter()
-        for seed in seeds:
-            found.append(100 * method(seed))
+        percents = [100 * method(seed) for seed in seeds]
         seconds = (time.perf_counter() - started) / len(seeds)
-        spread = statistics.stdev(found) if len(found) > 1 else 0.0
-        each = "  ".join(f"{one:.1f}" for one in found)
-        print(f"{name:32} {statistics.mean(found):6.1f} {spread:5.1f}  {each:24} {seconds:.1f}")
+        mean = statistics.mean(percents)
+        deviation = statistics.stdev(percents) if len(percents) > 1 else 0.0
+        listed = "  ".join(f"{percent:.1f}" for percent in percents)
+        print(f"{name:32} {mean:6.1f} {deviation:5.1f}  {listed:24} {seconds:.1f}")
 
 
 if __name__ == "__main__":

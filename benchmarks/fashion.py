@@ -1,13 +1,13 @@
-"""Fashion-MNIST as somebody's own pictures: what `fullmatch train` makes of a folder.
+"""Fashion-MNIST as a folder of pictures: what `fullmatch train` achieves on it.
 
     python benchmarks/fashion.py [--labels 40 250] [--seeds 0] [--minutes 8] [-- OPTION ...]
 
-Writes labeled/CLASS/*.png and unlabeled/*.png and trains with the command anybody would type, once
-with test/CLASS/*.png beside them and once without, where accuracy is estimated on held-out labels
-and the test pictures say afterwards how near that was. What stands after -- goes to the command.
+Writes labeled/CLASS/*.png and unlabeled/*.png and trains with the command a user would type: once
+with test/CLASS/*.png, and once without, so that accuracy is estimated on held-out labels. The test
+pictures then show how close the estimate is. Options after -- are passed to the command.
 
-Appends to docs/results/fashion.jsonl what is not there yet (remove the file to measure anew) and
-writes docs/results/fashion.md from it. A line takes about the minutes it is given, and one more.
+Adds missing measurements to docs/results/fashion.jsonl (remove the file to measure everything
+again) and writes docs/results/fashion.md from it. Each takes about the given minutes plus one.
 """
 
 import argparse
@@ -17,174 +17,226 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from fullmatch import data
-from fullmatch.data import Source, Split, TensorStore
+from fullmatch.data import ImageStore, Source, Split, TensorStore
 from fullmatch.data.sources.catalog import data_root
 from fullmatch.errors import UserError
 from fullmatch.experiment.settings import config_of
 from fullmatch.inference.evaluate import evaluate_run
+from fullmatch.storage.json_files import from_json, to_json
+from fullmatch.storage.result import Estimate, RunResult
 from fullmatch.storage.run_folder import RunFolder
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 COMMAND = (sys.executable, "-m", "fullmatch")
-MEASURED = ("test folder", "held-out labels")
-SETTINGS = ("labels", "seed", "measured", "unlabeled", "test", "minutes", "options")
+TEST_FOLDER, HELD_OUT = "test folder", "held-out labels"
+INTRODUCTION = """\
+# Fashion-MNIST as a folder of pictures
+
+Written by `python benchmarks/fashion.py`. The seed decides which labels are drawn, equally many
+per class, and is also the seed of training; the unlabeled pictures are other training pictures.
+The table shows the final accuracy of the averaged model, in percent, beside that of the
+labels-only baseline, as the command reports them: measured on a test folder or, without one,
+estimated on held-out labels. *True accuracy* checks an estimate: it is the accuracy of the same
+model on the test pictures, which that run never saw. The 95 % intervals cover the choice of
+pictures that were measured, not the choice of the seed. Seconds are those of the whole command."""
+HEADINGS = (
+    "| labels | seed | measured on | accuracy | baseline | difference | true accuracy "
+    "| network | steps | seconds |",
+    "| ---: | ---: | --- | --- | ---: | --- | ---: | --- | ---: | ---: |",
+)
 
 
-def source_of(place: Path | None) -> Source:
-    if data.DATASETS["fashion-mnist"].locate(data_root(place)) is None:
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is measured."""
+
+    labels: int
+    seed: int
+    measured: str  # TEST_FOLDER or HELD_OUT
+    unlabeled: int
+    test: int
+    minutes: float
+    options: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accuracies:
+    """What a run reports; fractions in [0, 1]."""
+
+    accuracy: float
+    interval: tuple[float, float]
+    labels_only: float
+    gain: float
+    gain_interval: tuple[float, float]
+    truth: float | None = None  # on the test pictures, if `accuracy` is an estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement(Accuracies, Case):
+    """A case with its result."""
+
+    network: str
+    steps: int
+    seconds: int
+    device: str
+
+    @property
+    def case(self) -> Case:
+        return Case(**{field.name: getattr(self, field.name) for field in fields(Case)})
+
+    @property
+    def group(self) -> tuple[float, str, int, int, str]:
+        """What the measurements of one table have in common."""
+        return (self.minutes, self.options, self.unlabeled, self.test, self.device)
+
+
+def load_fashion(folder: Path | None) -> Source:
+    if data.DATASETS["fashion-mnist"].locate(data_root(folder)) is None:
         raise UserError(
-            f"no Fashion-MNIST in {data_root(place)}: apt install dataset-fashion-mnist, or name "
+            f"no Fashion-MNIST in {data_root(folder)}: apt install dataset-fashion-mnist, or give "
             "the folder of its four idx.gz files with --source"
         )
-    return data.load("fashion-mnist", root=place, download=False)
+    return data.load("fashion-mnist", root=folder, download=False)
 
 
-def write_pictures(source: Source, split: Split, unlabeled: int, folder: Path) -> None:
-    """The labeled pictures by class, and as many others, drawn by the seed of the split."""
-    for at, label in zip(split.labeled, split.targets, strict=True):
-        save(source.images, at, folder / "labeled" / plain(source.classes[label]))
+def write_training_pictures(source: Source, split: Split, unlabeled: int, folder: Path) -> None:
+    """The labeled pictures by class, and other pictures drawn with the seed of the split."""
+    for index, label in zip(split.labeled, split.targets, strict=True):
+        write_picture(source.images, index, folder / "labeled" / folder_name(source.classes[label]))
     others = np.setdiff1d(np.arange(split.images), split.labeled)
-    for at in np.random.default_rng(split.seed).permutation(others)[:unlabeled].tolist():
-        save(source.images, at, folder / "unlabeled")
+    for index in np.random.default_rng(split.seed).permutation(others)[:unlabeled].tolist():
+        write_picture(source.images, index, folder / "unlabeled")
 
 
-def write_test(source: Source, count: int, folder: Path) -> None:
-    assert source.test_labels is not None
-    for at, label in enumerate(source.test_labels[:count].tolist()):
-        save(source.test, at, folder / "test" / plain(source.classes[label]))
+def write_test_pictures(source: Source, count: int, folder: Path) -> None:
+    assert source.test is not None and source.test_labels is not None
+    for index, label in enumerate(source.test_labels[:count].tolist()):
+        write_picture(source.test, index, folder / "test" / folder_name(source.classes[label]))
 
 
-def save(store: Any, at: int, folder: Path) -> None:
+def write_picture(store: ImageStore, index: int, folder: Path) -> None:
     assert isinstance(store, TensorStore)
     folder.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(store.images[at, 0].numpy()).save(folder / f"{at:05}.png")
+    Image.fromarray(store.images[index, 0].numpy()).save(folder / f"{index:05}.png")
 
 
-def plain(name: str) -> str:
-    """A class as a folder may be called: T-shirt, not T-shirt/top."""
-    return name.partition("/")[0]
+def folder_name(label: str) -> str:
+    """T-shirt for T-shirt/top, since a folder's name has no slash."""
+    return label.partition("/")[0]
 
 
-def measure(source: Source, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Write the folder, run the command, and read what it says of itself."""
-    split = data.draw_split(
-        source.labels, wanted["labels"], wanted["seed"], source.num_classes, source.name
-    )
-    with tempfile.TemporaryDirectory() as place:
-        pictures, run = Path(place) / "fashion", RunFolder(Path(place) / "run")
-        write_pictures(source, split, wanted["unlabeled"], pictures)
-        if wanted["measured"] == MEASURED[0]:
-            write_test(source, wanted["test"], pictures)
-        options = ["--minutes", f"{wanted['minutes']:g}", "--seed", str(wanted["seed"])]
-        options += ["--out", str(run.path), *shlex.split(wanted["options"])]
+def measure(source: Source, case: Case) -> Measurement:
+    """Write the folder, run the command, and read its result."""
+    split = data.draw_split(source.labels, case.labels, case.seed, source.num_classes, source.name)
+    with tempfile.TemporaryDirectory() as folder:
+        pictures, run = Path(folder) / "fashion", RunFolder(Path(folder) / "run")
+        write_training_pictures(source, split, case.unlabeled, pictures)
+        if case.measured == TEST_FOLDER:
+            write_test_pictures(source, case.test, pictures)
+        options = ["--minutes", f"{case.minutes:g}", "--seed", str(case.seed)]
+        options += ["--out", str(run.path), *shlex.split(case.options)]
         started = time.perf_counter()
         subprocess.run([*COMMAND, "train", str(pictures), *options], check=True)
-        seconds = time.perf_counter() - started
-        result = json.loads(run.result.read_text(encoding="utf-8"))
-        if wanted["measured"] == MEASURED[0]:
-            found = on_test(result)
+        seconds = round(time.perf_counter() - started)
+        result = run.read_result()
+        if case.measured == TEST_FOLDER:
+            accuracies = read_test_accuracy(result)
         else:
-            write_test(source, wanted["test"], pictures)
-            found = estimated(result["honest"], evaluate_run(run).scores.top1)
-        return {
-            **wanted,
-            **found,
-            "network": config_of(run).model.name,
-            "steps": result["steps"],
-            "seconds": round(seconds),
-            "device": result["device"],
-        }
+            write_test_pictures(source, case.test, pictures)
+            assert result.estimate is not None
+            accuracies = read_estimate(result.estimate, evaluate_run(run).scores.top1)
+        return Measurement(
+            **vars(case),
+            **vars(accuracies),
+            network=config_of(run).model.name,
+            steps=result.steps,
+            seconds=seconds,
+            device=result.device,
+        )
 
 
-def on_test(result: dict[str, Any]) -> dict[str, Any]:
-    accuracy, compared = result["teacher"]["last"], result["labels_only"]
-    return {
-        "accuracy": accuracy,
-        "interval": result["teacher"]["interval"],
-        "labels_only": accuracy - compared["gain"],
-        "gain": compared["gain"],
-        "gain_interval": compared["interval"],
-    }
+def read_test_accuracy(result: RunResult) -> Accuracies:
+    teacher, comparison = result.teacher, result.baseline
+    assert teacher is not None and comparison is not None
+    return Accuracies(
+        accuracy=teacher.top1,
+        interval=teacher.interval,
+        labels_only=teacher.top1 - comparison.gain,
+        gain=comparison.gain,
+        gain_interval=comparison.interval,
+    )
 
 
-def estimated(honest: dict[str, Any], truth: float) -> dict[str, Any]:
-    return {
-        "accuracy": honest["accuracy"],
-        "interval": honest["interval"],
-        "labels_only": honest["labels_only"]["accuracy"],
-        "gain": honest["gain"]["gain"],
-        "gain_interval": honest["gain"]["interval"],
-        "truth": truth,
-    }
+def read_estimate(estimate: Estimate, truth: float) -> Accuracies:
+    return Accuracies(
+        accuracy=estimate.accuracy,
+        interval=estimate.interval,
+        labels_only=estimate.baseline.accuracy,
+        gain=estimate.gain.gain,
+        gain_interval=estimate.gain.interval,
+        truth=truth,
+    )
 
 
-def known(ledger: Path) -> list[dict[str, Any]]:
-    if not ledger.exists():
+def read_measurements(path: Path) -> list[Measurement]:
+    if not path.exists():
         return []
-    return [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [from_json(Measurement, json.loads(line)) for line in lines]
 
 
-def page(rows: list[dict[str, Any]]) -> str:
-    """A table for every command that was measured."""
-    lines = [
-        "# Fashion-MNIST as a folder of pictures",
-        "",
-        "Written by `python benchmarks/fashion.py`. Labels are drawn evenly by the seed, which is",
-        "also that of training; the unlabeled pictures are other training pictures. Accuracy of",
-        "the averaged model at the end, in percent, and the same network on the labels alone, as",
-        "the command tells them: measured on a test folder, or without one estimated on held-out",
-        "labels. Beside an estimate stands the truth: the accuracy of the same model on the test",
-        "pictures, which that run never saw. Intervals are of 95 %, from the pictures asked about;",
-        "another seed moves the numbers as well. Seconds are those of the whole command.",
-    ]
-    for key in sorted({group(row) for row in rows}):
-        minutes, options, unlabeled, test, device = key
+def append_measurement(path: Path, measurement: Measurement) -> None:
+    table = {key: value for key, value in to_json(measurement).items() if value is not None}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(table) + "\n")
+
+
+def render_page(measurements: list[Measurement]) -> str:
+    """One table per command that was measured."""
+    parts = [INTRODUCTION]
+    for group in sorted({each.group for each in measurements}):
+        minutes, options, unlabeled, test, device = group
         command = f"fullmatch train fashion --minutes {minutes:g} {options}".strip()
-        some = [row for row in rows if group(row) == key]
-        lines += [
+        members = [each for each in measurements if each.group == group]
+        members.sort(key=lambda each: (each.labels, each.seed))
+        parts += [
             "",
             f"## `{command}`",
             "",
             f"{unlabeled:,} unlabeled and {test:,} test pictures; {device}.",
             "",
-            "| labels | seed | measured on | accuracy | labels alone | difference | truth "
-            "| network | steps | seconds |",
-            "| ---: | ---: | --- | --- | ---: | --- | ---: | --- | ---: | ---: |",
-            *map(line, sorted(some, key=lambda row: (row["labels"], row["seed"]))),
+            *HEADINGS,
+            *map(render_row, members),
         ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(parts) + "\n"
 
 
-def group(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ("minutes", "options", "unlabeled", "test", "device"))
-
-
-def line(row: dict[str, Any]) -> str:
-    low, high = (f"{100 * bound:.1f}" for bound in row["interval"])
-    less, more = (f"{100 * bound:+.1f}" for bound in row["gain_interval"])
+def render_row(row: Measurement) -> str:
+    low, high = (f"{100 * bound:.1f}" for bound in row.interval)
+    gain_low, gain_high = (f"{100 * bound:+.1f}" for bound in row.gain_interval)
     cells = [
-        row["labels"],
-        row["seed"],
-        row["measured"],
-        f"{100 * row['accuracy']:.1f} ({low} to {high})",
-        f"{100 * row['labels_only']:.1f}",
-        f"{100 * row['gain']:+.1f} ({less} to {more})",
-        f"{100 * row['truth']:.1f}" if "truth" in row else "-",
-        row["network"],
-        f"{row['steps']:,}",
-        f"{row['seconds']:,}",
+        row.labels,
+        row.seed,
+        row.measured,
+        f"{100 * row.accuracy:.1f} ({low} to {high})",
+        f"{100 * row.labels_only:.1f}",
+        f"{100 * row.gain:+.1f} ({gain_low} to {gain_high})",
+        "-" if row.truth is None else f"{100 * row.truth:.1f}",
+        row.network,
+        f"{row.steps:,}",
+        f"{row.seconds:,}",
     ]
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def main(argv: list[str] | None = None) -> None:
+def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--labels", type=int, nargs="+", default=[40, 250])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
@@ -193,39 +245,45 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--test", type=int, default=10_000)
     parser.add_argument("--source", type=Path, help="folder of the four idx.gz files")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--only-table", action="store_true")
+    parser.add_argument("--only-table", action="store_true", help="measure nothing")
     parser.add_argument("options", nargs="*", help="after --: options of fullmatch train")
-    given = parser.parse_args(argv)
-    given.results.mkdir(parents=True, exist_ok=True)
-    ledger = given.results / "fashion.jsonl"
-    wanted = [
-        {
-            "labels": labels,
-            "seed": seed,
-            "measured": measured,
-            "unlabeled": given.unlabeled,
-            "test": given.test,
-            "minutes": given.minutes,
-            "options": shlex.join(given.options),
-        }
-        for seed in given.seeds
-        for labels in given.labels
-        for measured in MEASURED
+    return parser.parse_args(argv)
+
+
+def list_cases(arguments: argparse.Namespace) -> list[Case]:
+    return [
+        Case(
+            labels=labels,
+            seed=seed,
+            measured=measured,
+            unlabeled=arguments.unlabeled,
+            test=arguments.test,
+            minutes=arguments.minutes,
+            options=shlex.join(arguments.options),
+        )
+        for seed in arguments.seeds
+        for labels in arguments.labels
+        for measured in (TEST_FOLDER, HELD_OUT)
     ]
-    done = [{name: row[name] for name in SETTINGS} for row in known(ledger)]
-    missing = [] if given.only_table else [one for one in wanted if one not in done]
+
+
+def main(argv: list[str] | None = None) -> None:
+    arguments = parse_arguments(argv)
+    arguments.results.mkdir(parents=True, exist_ok=True)
+    results = arguments.results / "fashion.jsonl"
+    done = [each.case for each in read_measurements(results)]
+    cases = [] if arguments.only_table else list_cases(arguments)
+    missing = [case for case in cases if case not in done]
     if missing:
         try:
-            source = source_of(given.source)
+            source = load_fashion(arguments.source)
         except UserError as error:
             sys.exit(str(error))
-        for one in missing:
-            row = measure(source, one)
-            with ledger.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-    made = page(known(ledger))
-    (given.results / "fashion.md").write_text(made, encoding="utf-8")
-    print(made)
+        for case in missing:
+            append_measurement(results, measure(source, case))
+    page = render_page(read_measurements(results))
+    (arguments.results / "fashion.md").write_text(page, encoding="utf-8")
+    print(page)
 
 
 if __name__ == "__main__":

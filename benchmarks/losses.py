@@ -1,9 +1,9 @@
-"""What the losses cost beside a training step, for 10, 100 and 1000 classes; prints a table.
+"""The cost of the losses compared with a training step, for 10, 100 and 1000 classes.
 
     python benchmarks/losses.py
 
-Steps with and without FullMatch's two losses take turns in one run, and medians are compared, so
-that what else the machine does falls on both alike.
+Prints a table. Steps with and without FullMatch's two losses alternate in one run, and medians are
+compared, so that other load on the machine affects both equally.
 """
 
 import argparse
@@ -21,7 +21,7 @@ LABELED, UNLABELED = 64, 448
 
 
 def tiny_network(num_classes: int) -> nn.Module:
-    """Of the size that 8 x 8 pictures of digits call for."""
+    """A network of suitable size for 8 x 8 digits."""
     return nn.Sequential(
         nn.Conv2d(1, 32, 3, padding=1), nn.BatchNorm2d(32), nn.LeakyReLU(0.1),
         nn.Conv2d(32, 64, 3, padding=1, stride=2), nn.BatchNorm2d(64), nn.LeakyReLU(0.1),
@@ -30,10 +30,18 @@ def tiny_network(num_classes: int) -> nn.Module:
     )  # fmt: skip
 
 
-def wide_network(num_classes: int) -> nn.Module:
-    from fullmatch.models import build_network
+class WideNetwork(nn.Module):
+    """wrn-28-2 that returns only logits."""
 
-    return build_network("wrn-28-2", num_classes=num_classes, image=(3, 32, 32))
+    def __init__(self, num_classes: int) -> None:
+        from fullmatch.models import build_network
+
+        super().__init__()
+        self.network = build_network("wrn-28-2", num_classes=num_classes, image=(3, 32, 32))
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.network(images).logits
+        return logits
 
 
 def fixmatch(labeled: Tensor, labels: Tensor, weak: Tensor, strong: Tensor) -> Tensor:
@@ -42,41 +50,37 @@ def fixmatch(labeled: Tensor, labels: Tensor, weak: Tensor, strong: Tensor) -> T
 
 
 def medians(calls: dict[str, Callable[[], object]], device: str, repeats: int) -> dict[str, float]:
-    """Median milliseconds of each call, taken in turn."""
+    """Median milliseconds of each call; the calls alternate."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for repeat in range(repeats + 3):
-        # To and fro: what runs after another finds its memory warm.
+        # The order alternates, since the later call finds a warm cache.
         for name in sorted(calls, reverse=repeat % 2 == 1):
-            _wait(device)
+            synchronize(device)
             start = time.perf_counter()
             calls[name]()
-            _wait(device)
+            synchronize(device)
             if repeat >= 3:
                 times[name].append(1e3 * (time.perf_counter() - start))
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def _wait(device: str) -> None:
+def synchronize(device: str) -> None:
     if device == "cuda":
         torch.cuda.synchronize()
 
 
 def measure(num_classes: int, device: str, repeats: int) -> dict[str, float]:
     torch.manual_seed(0)
-    if device == "cuda":
-        model, shape = wide_network(num_classes), (3, 32, 32)
-    else:
-        model, shape = tiny_network(num_classes), (1, 8, 8)
-    model.to(device)
+    model = (WideNetwork if device == "cuda" else tiny_network)(num_classes).to(device)
+    shape = (3, 32, 32) if device == "cuda" else (1, 8, 8)
     images = torch.randn(LABELED + 2 * UNLABELED, *shape, device=device)
     labels = torch.randint(num_classes, (LABELED,), device=device)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, nesterov=True)
-    full = FullMatchLoss(num_classes, threshold=0.0)  # all selected: the most there is to do
+    full = FullMatchLoss(num_classes, threshold=0.0)  # selects every image: the most work
 
     def step(loss: Callable[..., Tensor]) -> None:
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-            output = model(images)
-        logits = getattr(output, "logits", output)
+            logits = model(images)
         labeled, weak, strong = logits.split([LABELED, UNLABELED, UNLABELED])
         loss(labeled, labels, weak, strong).backward()
         optimizer.step()
@@ -110,7 +114,7 @@ def main() -> None:
     devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
     parts = ["consistency", "adaptive k", "negative", "meaning"]
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads; milliseconds")
-    print(f"{'':>16}{'FixMatch':>10}{'FullMatch':>10}{'over it':>9}", *(f"{p:>12}" for p in parts))
+    print(f"{'':>16}{'FixMatch':>10}{'FullMatch':>10}{'extra':>9}", *(f"{p:>12}" for p in parts))
     for device in devices:
         for num_classes in options.classes:
             times = measure(num_classes, device, options.repeats)

@@ -2,8 +2,9 @@
 
     python benchmarks/suggest_digits.py [SEED ...]
 
-For each seed (0 to 4 unless given) trains on 20 labels, adds 20 that the model suggests or, twice,
-20 drawn at random, trains anew from scratch, and prints test accuracies; a minute or two a seed.
+For each seed (0 to 4 by default), trains on 20 labels, adds 20 that the model suggests or, twice,
+20 drawn at random, trains again from scratch, and prints test accuracies. Takes one or two minutes
+per seed.
 """
 
 import random
@@ -12,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -28,7 +30,15 @@ LABELS, MORE, STEPS = 20, 20, 500
 DRAWS = 2
 
 
-def trained(out: Path, seed: int, split: Path | None = None) -> float:
+class Comparison(NamedTuple):
+    """Test accuracy with the first labels, with suggested ones, and with random ones."""
+
+    before: float
+    suggested: float
+    drawn: list[float]
+
+
+def train(out: Path, seed: int, split: Path | None = None) -> float:
     """Test accuracy of the averaged model at the end of a run."""
     config = resolve(
         labels=LABELS if split is None else LABELS + MORE,
@@ -39,11 +49,12 @@ def trained(out: Path, seed: int, split: Path | None = None) -> float:
     run = start(config, RunFolder.planned("digits", out))
     for _ in run.records():
         pass
-    return float(run.result["teacher"]["last"])
+    assert run.result.teacher is not None
+    return run.result.teacher.top1
 
 
-def enlarged(first: Split, more: Sequence[str], path: Path) -> Path:
-    """A split with more labels."""
+def write_larger_split(first: Split, more: Sequence[str], path: Path) -> Path:
+    """Write a split that has more labels than the first one."""
     labels = data.load("digits").labels
     labeled = sorted([*first.labeled, *map(int, more)])
     targets = tuple(labels[labeled].tolist())
@@ -51,34 +62,38 @@ def enlarged(first: Split, more: Sequence[str], path: Path) -> Path:
     return path
 
 
-def measured(seed: int) -> tuple[float, float, list[float]]:
-    """Accuracy with the first labels, with suggested ones, and with random ones."""
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        before = trained(home / "first", seed)
-        run, first = TrainedRun(home / "first"), Split.load(home / "first" / "split.json")
+def compare(seed: int) -> Comparison:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        before = train(folder / "first", seed)
+        run, first = TrainedRun(folder / "first"), Split.load(folder / "first" / "split.json")
         unlabeled = unlabeled_images(run)
         names = unlabeled.names
         suggestions = suggest_uncertain(run, names, MORE, open_image=unlabeled.open_image)
         chosen = [each.name for each in suggestions.pictures]
-        suggested = trained(home / "more", seed, enlarged(first, chosen, home / "more.json"))
+        split = write_larger_split(first, chosen, folder / "more.json")
+        suggested = train(folder / "more", seed, split)
         drawn = []
         for draw in range(DRAWS):
-            some = random.Random(100 * seed + draw).sample(names, MORE)
-            split = enlarged(first, some, home / f"drawn-{draw}.json")
-            drawn.append(trained(home / f"drawn-{draw}", seed, split))
-        return before, suggested, drawn
+            sample = random.Random(100 * seed + draw).sample(names, MORE)
+            split = write_larger_split(first, sample, folder / f"drawn-{draw}.json")
+            drawn.append(train(folder / f"drawn-{draw}", seed, split))
+        return Comparison(before, suggested, drawn)
+
+
+def main(seeds: Sequence[int]) -> None:
+    torch.set_num_threads(1)
+    rows = []
+    for seed in seeds:
+        result = compare(seed)
+        rows.append((result.before, result.suggested, statistics.mean(result.drawn)))
+        before, suggested, *drawn = (
+            f"{100 * accuracy:.1f}" for accuracy in (result.before, result.suggested, *result.drawn)
+        )
+        print(f"seed {seed}: {before} %, suggested {suggested}, random {', '.join(drawn)}")
+    means = [100 * statistics.mean(column) for column in zip(*rows, strict=True)]
+    print(f"mean: {means[0]:.1f} %, suggested {means[1]:.1f}, random {means[2]:.1f}")
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    rows = []
-    for seed in map(int, sys.argv[1:] or range(5)):
-        before, suggested, drawn = measured(seed)
-        rows.append((before, suggested, statistics.mean(drawn)))
-        shown = ", ".join(f"{100 * share:.1f}" for share in drawn)
-        print(f"seed {seed}: {100 * before:.1f} %, suggested {100 * suggested:.1f}, random {shown}")
-    before, suggested, random_ones = (
-        100 * statistics.mean(column) for column in zip(*rows, strict=True)
-    )
-    print(f"mean: {before:.1f} %, suggested {suggested:.1f}, random {random_ones:.1f}")
+    main([int(word) for word in sys.argv[1:]] or range(5))

@@ -1,4 +1,4 @@
-"""The table of steps a second, from lines as a GPU leaves them."""
+"""The table of steps per second, from lines as measured on a GPU."""
 
 import json
 import multiprocessing
@@ -31,9 +31,9 @@ def line(case: str, speed: float, data: str = "cifar10", labeled: int = 64) -> d
     }
 
 
-def test_cost_is_beside_fixmatch_and_only_on_the_same_data() -> None:
+def test_cost_is_relative_to_fixmatch_on_the_same_data() -> None:
     rows = [line("fixmatch", 100), line("remixmatch", 50), line("larger", 20, "stl10")]
-    table = engine.page([*rows, line("uda", 105, labeled=40)])
+    table = engine.format_page([*rows, line("uda", 105, labeled=40)])
     assert "| remixmatch | 64 + 448 | 50.0 | 2.00 |" in table
     assert "| fixmatch | 64 + 448 | 100.0 | 1.00 |" in table
     assert "| larger | 64 + 448 | 20.0 | - |" in table
@@ -41,40 +41,40 @@ def test_cost_is_beside_fixmatch_and_only_on_the_same_data() -> None:
 
 
 def test_every_algorithm_has_a_case() -> None:
-    found = engine.cases()
-    assert {"fixmatch", "fullmatch", "fullflex", "ups_offline", "full-semco"} <= found.keys()
-    assert len(found) == 36 + len(engine.LARGER)
+    cases = engine.list_cases()
+    assert {"fixmatch", "fullmatch", "fullflex", "ups_offline", "full-semco"} <= cases.keys()
+    assert len(cases) == 36 + len(engine.LARGER)
 
 
 def test_newest_line_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = tmp_path / "engine.jsonl"
     ledger.write_text("\n".join(json.dumps(line("fixmatch", speed)) for speed in (90, 110)))
     monkeypatch.setattr(engine, "LEDGER", ledger)
-    assert [row["steps_per_second"] for row in engine.known().values()] == [110]
+    assert [row["steps_per_second"] for row in engine.read_ledger().values()] == [110]
 
 
-def test_a_failing_case_is_told_and_does_not_stop_the_others() -> None:
+def test_failing_case_is_reported_and_does_not_stop_the_others() -> None:
     small = ("model.name=wrn-10-1", "training.batch=2", "training.ratio=1", "training.threads=1")
-    cases = {name: ("digits", name, small) for name in ("nosuch", "fixmatch", "uda")}
-    found = dict(engine.measured(cases.items(), processes=2))
-    assert "nosuch" in found["nosuch"]
-    assert found["fixmatch"]["steps_per_second"] > 0
-    assert found["uda"]["steps_per_second"] > 0
+    cases = {name: engine.Case("digits", name, small) for name in ("nosuch", "fixmatch", "uda")}
+    results = dict(engine.measure_all(cases.items(), processes=2))
+    assert "nosuch" in results["nosuch"]
+    assert results["fixmatch"]["steps_per_second"] > 0
+    assert results["uda"]["steps_per_second"] > 0
 
 
-def test_photographs_are_files_that_training_can_read(tmp_path: Path) -> None:
-    folder = engine.photographs(tmp_path, count=120, side=32)
+def test_photographs_can_be_used_for_training(tmp_path: Path) -> None:
+    folder = engine.write_photographs(tmp_path, count=120, side=32)
     source = load_source(resolve(data=str(folder), algorithm="fixmatch"))
     assert len(source.classes) == 10
     assert len(source.images) == 120
     assert source.images.shape == (3, 32, 32)
 
 
-def test_others_are_stopped_while_one_is_timed() -> None:
+def test_other_processes_are_paused_while_one_is_timed() -> None:
     process = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
     process.start()
     try:
-        with engine.held([process]):
+        with engine.pause([process]):
             assert state(process.pid) == "T"
         assert state(process.pid) != "T"
     finally:
@@ -83,7 +83,7 @@ def test_others_are_stopped_while_one_is_timed() -> None:
 
 
 def state(pid: int | None) -> str:
-    """Of a process, as Linux says it: T is stopped."""
+    """The state of a process on Linux: T is stopped."""
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
