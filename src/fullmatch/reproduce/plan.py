@@ -129,10 +129,10 @@ def find_obstacle(planned: PlannedRun) -> str | None:
         return None
     if planned.config.algorithm.missing:
         return f"needs {planned.config.algorithm.missing}"
-    facts = DATASETS[planned.cell.data]
-    if planned.cell.labels > facts.train:
-        return f"needs more than its {facts.train:,} images"
-    return None if facts.url or facts.is_present() else "needs its data"
+    benchmark = DATASETS[planned.cell.data]
+    if planned.cell.labels > benchmark.train:
+        return f"needs more than its {benchmark.train:,} images"
+    return None if benchmark.url or benchmark.is_present() else "needs its data"
 
 
 def estimate_cost(planned: PlannedRun, entries: Sequence[LedgerEntry]) -> RunCost:
@@ -188,9 +188,9 @@ def count_parameters(model: str, data: str) -> int:
 
     from fullmatch.models import build_network
 
-    facts = DATASETS[data]
+    benchmark = DATASETS[data]
     with torch.device("meta"):
-        body = build_network(model, facts.num_classes, facts.shape)
+        body = build_network(model, benchmark.num_classes, benchmark.shape)
     return sum(parameter.numel() for parameter in body.parameters())
 
 
