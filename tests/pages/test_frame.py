@@ -13,17 +13,21 @@ from tests.html_page import parse_page
 
 
 def test_whole_page() -> None:
-    text = render_page("<title>", "sub & title", [Section("one", "Öne", tag("p", "hello"))])
+    sections = [Section("one", "Öne", tag("p", "hello")), Section("two", "Two", tag("p", "<b>"))]
+    text = render_page("<title>", "sub & title", sections)
     page = parse_page(text)
     assert text.startswith("<!doctype html>\n<html") and text.endswith("</html>\n")
     assert "<title>&lt;title&gt;</title>" in text and "<h1>&lt;title&gt;</h1>" in text
-    assert "sub & title" in page.text and "hello" in page.text
-    assert {"#one", "#content"} == set(page.values("href"))
+    assert "sub & title" in page.text
+    assert "Öne hello" in page.text and "Two <b>" in page.text
+    assert {"#one", "#two", "#content"} == set(page.values("href"))
 
 
 def test_empty_sections_are_left_out() -> None:
-    page = parse_page(render_page("title", "", [Section("one", "One", Markup(""))]))
-    assert "One" not in page.text and not page.named("section")
+    sections = [Section("one", "One", Markup("")), Section("two", "Two", tag("p", "hello"))]
+    page = parse_page(render_page("title", "", sections))
+    assert "One" not in page.text and len(page.named("section")) == 1
+    assert page.values("href") == ["#content"]  # one section needs no list of links
 
 
 def test_only_its_own_script_may_run_and_nothing_may_load() -> None:
