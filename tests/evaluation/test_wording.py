@@ -6,6 +6,7 @@ import pytest
 
 from fullmatch.evaluation.wording import (
     capitalize,
+    describe_comparison,
     describe_estimate,
     describe_gain,
     describe_not_measured,
@@ -123,6 +124,16 @@ def test_subject() -> None:
         "There are no unlabeled images; together with the weights of the earlier run, training on "
         "the labeled ones as unlabeled"
     )
+
+
+def test_comparison() -> None:
+    assert describe_comparison(RESULT, "pictures") == (
+        "The unlabeled pictures helped: +33.3 points (95 % interval +20.4 to +46.2) compared with "
+        "the same network trained on the labels only."
+    )
+    estimated = replace(RESULT, baseline=None, estimate=ESTIMATE)
+    assert describe_comparison(estimated) == describe_comparison(RESULT)
+    assert describe_comparison(replace(RESULT, baseline=None)) == ""
 
 
 def test_small_words() -> None:
