@@ -27,7 +27,7 @@ from fullmatch import data
 from fullmatch.data import ImageStore, Source, Split, TensorStore
 from fullmatch.data.sources.catalog import data_root
 from fullmatch.errors import UserError
-from fullmatch.experiment.settings import config_of
+from fullmatch.experiment.settings import read_config
 from fullmatch.inference.evaluate import evaluate_run
 from fullmatch.storage.json_files import from_json, to_json
 from fullmatch.storage.result import Estimate, RunResult
@@ -155,7 +155,7 @@ def measure(source: Source, case: Case) -> Measurement:
         return Measurement(
             **vars(case),
             **vars(accuracies),
-            network=config_of(run).model.name,
+            network=read_config(run).model.name,
             steps=result.steps,
             seconds=seconds,
             device=result.device,

@@ -18,12 +18,12 @@ from fullmatch.experiment import presets
     ],
 )
 def test_published(data: str, labels: int, model: str, decay: float, batch: int) -> None:
-    found = presets.paper(data)
-    assert found.data.labels == labels and found.model.name == model
-    assert (found.optimizer.rate, found.optimizer.momentum) == (0.03, 0.9)
-    assert found.optimizer.nesterov and found.optimizer.weight_decay == decay
-    assert found.optimizer.cosine == 7 / 16 and found.model.norm_momentum == 0.001
-    training = found.training
+    config = presets.paper(data)
+    assert config.data.labels == labels and config.model.name == model
+    assert (config.optimizer.rate, config.optimizer.momentum) == (0.03, 0.9)
+    assert config.optimizer.nesterov and config.optimizer.weight_decay == decay
+    assert config.optimizer.cosine == 7 / 16 and config.model.norm_momentum == 0.001
+    training = config.training
     assert (training.steps, training.batch, training.ratio) == (2**20, batch, 7)
     assert training.ema == 0.999 and training.evaluate_every == 1024
 
@@ -45,19 +45,19 @@ def test_every_data_set_has_label_counts() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_every_algorithm_has_a_preset(name: str) -> None:
-    found = presets.default("cifar10", 40, name)
-    assert found.training.ratio == found.algorithm.ratio
+    config = presets.default("cifar10", 40, name)
+    assert config.training.ratio == config.algorithm.ratio
 
 
 def test_recipes_of_methods() -> None:
-    found = presets.paper("cifar10", algorithm="npmatch").optimizer
-    assert (found.clip, found.cosine) == (3.0, 63 / 128)
+    optimizer = presets.paper("cifar10", algorithm="npmatch").optimizer
+    assert (optimizer.clip, optimizer.cosine) == (3.0, 63 / 128)
 
 
 def test_own_pictures_keep_all_labels() -> None:
-    found = presets.default("some/folder", None, "fullmatch")
-    assert found.data.name == "some/folder" and found.data.labels is None
-    assert (found.training.steps, found.training.ema, found.model.norm_momentum) == (
+    config = presets.default("some/folder", None, "fullmatch")
+    assert config.data.name == "some/folder" and config.data.labels is None
+    assert (config.training.steps, config.training.ema, config.model.norm_momentum) == (
         2000,
         0.99,
         0.01,

@@ -1,4 +1,4 @@
-"""Preset, file, flags, --set: the later wins."""
+"""Preset, file, flags, --set: each overrides those before it."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from fullmatch.algorithms import FixMatch, FlexMatch, Full, Supervised, algorith
 from fullmatch.config import config_table
 from fullmatch.errors import UserError
 from fullmatch.experiment.presets import digits
-from fullmatch.experiment.settings import config_of, display_name, resolve
+from fullmatch.experiment.settings import display_name, read_config, resolve
 from tests.small_runs import begin, config
 
 
@@ -23,32 +23,32 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_nothing_said_is_the_demo() -> None:
+def test_the_default_is_the_demo() -> None:
     assert resolve() == digits(40, "fullmatch")
 
 
 def test_file_over_preset(file: Path) -> None:
-    found = resolve(file=file)
-    assert (found.seed, found.data.labels, found.training.steps) == (5, 30, 70)
-    assert found.algorithm == FlexMatch(threshold=0.8)
-    assert found.model == digits().model and found.training.ema == 0.99
+    resolved = resolve(file=file)
+    assert (resolved.seed, resolved.data.labels, resolved.training.steps) == (5, 30, 70)
+    assert resolved.algorithm == FlexMatch(threshold=0.8)
+    assert resolved.model == digits().model and resolved.training.ema == 0.99
 
 
 def test_flags_over_file(file: Path) -> None:
-    found = resolve(file=file, seed=6, labels=20, steps=9)
-    assert (found.seed, found.data.labels, found.training.steps) == (6, 20, 9)
-    assert found.training.batch == 8
+    resolved = resolve(file=file, seed=6, labels=20, steps=9)
+    assert (resolved.seed, resolved.data.labels, resolved.training.steps) == (6, 20, 9)
+    assert resolved.training.batch == 8
 
 
 def test_assignments_over_flags(file: Path) -> None:
-    found = resolve(
+    resolved = resolve(
         file=file, steps=9, assignments=["training.steps=10", "algorithm.threshold=0.7"]
     )
-    assert found.training.steps == 10 and found.algorithm == FlexMatch(threshold=0.7)
+    assert resolved.training.steps == 10 and resolved.algorithm == FlexMatch(threshold=0.7)
 
 
 @pytest.mark.parametrize("name", ["fixmatch", "fullflex", "supervised", "vat", "flexmatch"])
-def test_an_algorithm_named_by_a_flag_comes_with_its_own_fields(name: str, file: Path) -> None:
+def test_an_algorithm_named_by_a_flag_has_its_own_fields(name: str, file: Path) -> None:
     assert resolve(file=file, algorithm=name).algorithm == algorithm(name)
 
 
@@ -57,7 +57,7 @@ def test_an_algorithm_named_by_a_flag_comes_with_its_own_fields(name: str, file:
     ("old", "new"),
     [("fullmatch", "npmatch"), ("npmatch", "fullflex"), ("fixmatch", "mixmatch"), ("vat", "uda")],
 )
-def test_another_algorithm_leaves_the_recipe_of_the_old_one_behind(
+def test_another_algorithm_drops_the_recipe_of_the_old_one(
     old: str, new: str, data: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "config.toml"
@@ -66,11 +66,15 @@ def test_another_algorithm_leaves_the_recipe_of_the_old_one_behind(
     by_hand = ["training.ratio=5", "optimizer.clip=0.7", "optimizer.cosine=0.1"]
     changed = config_table(resolve(data=data, algorithm=old, assignments=by_hand), name_of)
     path.write_text(tomli_w.dumps(changed))
-    found = resolve(file=path, algorithm=new)
-    assert (found.training.ratio, found.optimizer.clip, found.optimizer.cosine) == (5, 0.7, 0.1)
+    resolved = resolve(file=path, algorithm=new)
+    assert (resolved.training.ratio, resolved.optimizer.clip, resolved.optimizer.cosine) == (
+        5,
+        0.7,
+        0.1,
+    )
 
 
-def test_an_algorithm_that_is_no_more_can_be_replaced(tmp_path: Path) -> None:
+def test_an_unknown_algorithm_can_be_replaced(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text('[algorithm]\nname = "gone"\n[training]\nratio = 2\n')
     assert resolve(file=path, algorithm="uda").training.ratio == 2
@@ -79,7 +83,7 @@ def test_an_algorithm_that_is_no_more_can_be_replaced(tmp_path: Path) -> None:
         resolve(file=path, algorithm="vat")
 
 
-def test_a_split_says_how_many_labels_there_are() -> None:
+def test_a_split_decides_how_many_labels_there_are() -> None:
     assert resolve(assignments=["data.split=some.json"]).data.labels is None
     assert resolve(labels=40, assignments=["data.split=some.json"]).data.labels == 40
 
@@ -87,8 +91,8 @@ def test_a_split_says_how_many_labels_there_are() -> None:
 def test_a_run_can_be_repeated_from_its_config(tmp_path: Path) -> None:
     chosen = config("fullflex", "algorithm.full.form=ce", "data.labels=none", seed=3)
     run = begin(chosen, tmp_path / "run")
-    assert run.config.data.labels == 200  # all there are, said in full
-    assert resolve(file=run.folder.config) == config_of(run.folder) == run.config
+    assert run.config.data.labels == 200  # all there are, written out
+    assert resolve(file=run.folder.config) == read_config(run.folder) == run.config
 
 
 def test_presets_of_an_algorithm_reach_the_optimizer() -> None:
@@ -96,14 +100,14 @@ def test_presets_of_an_algorithm_reach_the_optimizer() -> None:
     assert resolve(algorithm="npmatch", assignments=["optimizer.clip=0"]).optimizer.clip == 0.0
 
 
-def test_labels_of_any_spelling_are_checked() -> None:
+def test_wrong_types_are_refused() -> None:
     with pytest.raises(UserError, match=r"data.labels is 'few', expected an integer"):
         resolve(assignments=["data.labels=few"])
     with pytest.raises(UserError, match=r"data is 'digits', expected a table"):
         resolve(assignments=["data=digits"])
 
 
-def test_names_that_people_use() -> None:
+def test_display_names() -> None:
     assert display_name(FixMatch()) == "fixmatch"
     assert display_name(full(FixMatch())) == "fullmatch"
     assert display_name(full(FlexMatch(), alpha=2.0)) == "fullflex"
@@ -111,8 +115,8 @@ def test_names_that_people_use() -> None:
     assert display_name(algorithm("full-softmatch")) == "full-softmatch"
 
 
-def test_config_file_says_all(tmp_path: Path) -> None:
-    """Every field that is not None, so that a later change of a default changes no old run."""
+def test_config_file_is_complete(tmp_path: Path) -> None:
+    """Every field that is not None, so that changing a default later changes no old run."""
     table = config_table(resolve(), name_of)
     assert set(table["training"]) >= {"steps", "batch", "ratio", "ema", "precision", "execution"}
     assert table["algorithm"]["full"] == {
@@ -121,10 +125,10 @@ def test_config_file_says_all(tmp_path: Path) -> None:
     tomli_w.dumps(table)
 
 
-def test_a_wrong_setting_of_a_run_is_said_with_its_file(tmp_path: Path) -> None:
+def test_a_wrong_setting_of_a_run_is_reported_with_its_file(tmp_path: Path) -> None:
     folder = begin(config(), tmp_path / "run").folder
     text = folder.config.read_text(encoding="utf-8").replace("cosine = 0.4375", "cosine = 0.75")
     folder.config.write_text(text, encoding="utf-8")
-    words = f"in {folder.config}: optimizer.cosine is 0.75, expected 0 to 0.5"
-    with pytest.raises(UserError, match=words):
-        config_of(folder)
+    message = f"in {folder.config}: optimizer.cosine is 0.75, expected 0 to 0.5"
+    with pytest.raises(UserError, match=message):
+        read_config(folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fullmatch.errors import UserError
-from fullmatch.experiment.settings import config_of, resolve
+from fullmatch.experiment.settings import read_config, resolve
 from fullmatch.reproduce import provenance
 from fullmatch.reproduce.entry import LedgerCurve, entry_table
 from fullmatch.reproduce.provenance import committed_code, current_code
@@ -57,7 +57,7 @@ def test_command_repeats_the_run(runs: dict[str, Path], name: str) -> None:
         seed=int(flags["seed"]),
         assignments=[value for flag, value in pairs if flag == "--set"],
     )
-    assert config == config_of(RunFolder(runs[name]))
+    assert config == read_config(RunFolder(runs[name]))
 
 
 def test_best_top5_belongs_to_the_best_top1() -> None:

@@ -4,7 +4,7 @@ from fullmatch.cli.commands.report import report_after_training
 from fullmatch.cli.progress import estimate_with_progress, train_baseline_with_progress
 from fullmatch.cli.terminal import show_result
 from fullmatch.data import DATASETS, Source
-from fullmatch.experiment.settings import config_of
+from fullmatch.experiment.settings import read_config
 from fullmatch.storage.run_folder import RunFolder
 
 
@@ -13,7 +13,7 @@ def finish_run(folder: RunFolder, source: Source | None = None) -> None:
 
     Whatever is there already is not done again. `source` saves loading the pictures again.
     """
-    config = config_of(folder)
+    config = read_config(folder)
     if config.baseline:
         train_baseline_with_progress(folder, source)
     estimate_with_progress(folder, source)

@@ -17,7 +17,7 @@ from fullmatch.experiment.cross_validation import CrossValidation, FoldProgress
 from fullmatch.experiment.estimate import prepare_estimate, store_estimate
 from fullmatch.experiment.nan_recovery import train_with_rollback
 from fullmatch.experiment.run import Run
-from fullmatch.experiment.settings import config_of, display_name
+from fullmatch.experiment.settings import display_name, read_config
 from fullmatch.storage.metrics_log import LogRecord
 from fullmatch.storage.run_folder import RunFolder
 from fullmatch.training.trainer import Record
@@ -48,7 +48,7 @@ def train_baseline_with_progress(folder: RunFolder, source: Source | None = None
     """Train the same network on the labels only, and compare the run with it."""
     run = prepare_baseline(folder, source)
     if run is not None:
-        fresh = ", from new weights" if config_of(folder).model.start is not None else ""
+        fresh = ", from new weights" if read_config(folder).model.start is not None else ""
         print(f"\nThe same network on the labels only{fresh}:")
         train_with_progress(run)
     compare_with_baseline(folder)

@@ -14,7 +14,7 @@ from fullmatch.evaluation.paired import compare_paired
 from fullmatch.experiment.identity import check_unchanged
 from fullmatch.experiment.leakage import LEAKED
 from fullmatch.experiment.run import Run, resume, start
-from fullmatch.experiment.settings import config_of
+from fullmatch.experiment.settings import read_config
 from fullmatch.storage.predictions import Predictions
 from fullmatch.storage.result import PairedComparison, Verdict
 from fullmatch.storage.run_folder import RunFolder
@@ -42,7 +42,7 @@ def prepare_baseline(folder: RunFolder, source: Source | None = None) -> Run | N
 
 def baseline_config(folder: RunFolder) -> ExperimentConfig:
     """The settings of a run, for the labels only."""
-    config = config_of(folder)
+    config = read_config(folder)
     split = str(folder.split) if folder.split.exists() else None
     return replace(
         config,
@@ -70,7 +70,7 @@ def compare_with_baseline(folder: RunFolder) -> PairedComparison | None:
             f"those of the first, delete the second, then run: {folder.resume_command}"
         )
     comparison = compare_paired(hits(ours), hits(theirs))
-    if start_run := config_of(folder).model.start:  # part of what helped, or did not
+    if start_run := read_config(folder).model.start:  # part of what helped, or did not
         comparison = replace(comparison, start=start_run)
     if any(finding.kind == LEAKED for finding in result.health):
         comparison = replace(comparison, verdict=Verdict.INVALID)

@@ -9,7 +9,7 @@ from fullmatch.evaluation.calibration import calibrate
 from fullmatch.experiment.cross_validation import HELD_OUT, CrossValidation
 from fullmatch.experiment.identity import check_unchanged, hash_dataset
 from fullmatch.experiment.inputs import choose_split, load_source, prepare_dataset
-from fullmatch.experiment.settings import config_of
+from fullmatch.experiment.settings import read_config
 from fullmatch.storage.result import HealthFinding, RunResult
 from fullmatch.storage.run_folder import RunFolder
 from fullmatch.training.health import TunableSettings, check_confidence
@@ -30,7 +30,7 @@ def prepare_estimate(
     result = folder.read_result()
     if not result.lacks_estimate:
         return None
-    config = config_of(folder)
+    config = read_config(folder)
     source = load_source(config) if source is None else source
     dataset = prepare_dataset(config, source, choose_split(config, source))
     check_unchanged(dataset, hash_dataset(dataset), result.data_hash, f"{folder.path} was trained")
@@ -58,7 +58,7 @@ def store_estimate(folder: RunFolder, validation: CrossValidation) -> RunResult:
 def find_overconfidence(
     folder: RunFolder, result: RunResult, accuracy: float
 ) -> tuple[HealthFinding, ...]:
-    config = config_of(folder)
+    config = read_config(folder)
     optimizer = config.optimizer
     settings = TunableSettings.of(config.algorithm, optimizer.rate, optimizer.clip)
     finding = check_confidence(folder.read_records(), accuracy, settings)

@@ -11,7 +11,7 @@ from torch import Tensor
 from fullmatch.data import DATASETS, FileStore, ImageStore, SemiDataset
 from fullmatch.data.quality.fingerprints import compute_digests
 from fullmatch.experiment.build import Assembly
-from fullmatch.experiment.settings import config_of
+from fullmatch.experiment.settings import read_config
 from fullmatch.storage.result import HealthFinding
 from fullmatch.storage.run_folder import RunFolder, read_file
 
@@ -62,7 +62,7 @@ def list_unknowns(run: Assembly) -> list[str]:
     earlier = RunFolder(Path(start))
     if not earlier.config.is_file():  # deleted since; this run has copied its digests
         return []
-    doubt = describe_unknown(earlier, config_of(earlier).data.name)
+    doubt = describe_unknown(earlier, read_config(earlier).data.name)
     return [doubt] if doubt else []
 
 

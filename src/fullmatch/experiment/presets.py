@@ -1,7 +1,6 @@
 """Settings by data set: the paper's grid, computed, and defaults for everything else."""
 
 from dataclasses import replace
-from typing import Any
 
 from fullmatch.algorithms import algorithm as spec_of
 from fullmatch.config import (
@@ -11,7 +10,7 @@ from fullmatch.config import (
     OptimizerConfig,
     TrainingConfig,
 )
-from fullmatch.core import as_spec
+from fullmatch.core import SpecLike, as_spec
 
 BUDGETS = {"paper": 2**20, "fast": 2**16}
 LABELS = {  # the label counts of the paper's tables, the first being the default
@@ -115,7 +114,7 @@ def with_steps(config: ExperimentConfig, steps: int) -> ExperimentConfig:
     return replace(config, training=training, model=model)
 
 
-def with_recipe(optimizer: OptimizerConfig, spec: Any) -> OptimizerConfig:
+def with_recipe(optimizer: OptimizerConfig, spec: SpecLike) -> OptimizerConfig:
     """The optimizer settings that a method was published with, over the common ones."""
     recipe: dict[str, float] = dict(as_spec(spec).recipe)
     return replace(optimizer, **recipe)  # type: ignore[arg-type]

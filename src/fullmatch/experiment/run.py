@@ -24,7 +24,7 @@ from fullmatch.experiment.leakage import (
     pictures_learned_by,
     read_learned,
 )
-from fullmatch.experiment.settings import config_of
+from fullmatch.experiment.settings import read_config
 from fullmatch.storage.checkpoints import (
     Checkpoint,
     CheckpointFacts,
@@ -248,7 +248,7 @@ def start(
 
 def resume(folder: RunFolder, source: Source | None = None) -> Run:
     """A run continued from its newest undamaged checkpoint."""
-    config = config_of(folder)
+    config = read_config(folder)
     with folder.locked():
         checkpoint, damaged = newest_checkpoint(folder.checkpoints)
         if checkpoint is None and (damaged or folder.metrics_size()):

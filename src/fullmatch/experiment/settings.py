@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from fullmatch.algorithms import ALIASES, is_full, name_of, names
 from fullmatch.algorithms import algorithm as spec_of
@@ -16,6 +15,7 @@ from fullmatch.config import (
     parse_overrides,
     read_toml,
 )
+from fullmatch.core import SpecLike
 from fullmatch.errors import UserError
 from fullmatch.experiment import presets
 from fullmatch.storage.run_folder import RunFolder
@@ -36,8 +36,13 @@ def resolve(
     preset: ExperimentConfig | None = None,
     assignments: Iterable[str] = (),
 ) -> ExperimentConfig:
-    """Preset (by data set, unless given), then file, flags, `--set`: the later wins."""
-    flags: dict[str, Any] = {
+    """The config of a preset (by data set, unless given), then file, flags and `--set` over it."""
+    table = read_toml(file) if file else {}
+    if start is not None:
+        table = with_network_of(start, table)
+    if algorithm is not None:
+        table = without_other_algorithm(table, algorithm)
+    flags: SettingsTable = {
         "data": {"name": data, "labels": labels},
         "algorithm": {"name": algorithm},
         "model": {
@@ -49,74 +54,87 @@ def resolve(
         "seed": seed,
         "baseline": baseline,
     }
-    table = read_toml(file) if file else {}
-    if start is not None:  # its weights fit its own network, and no others are needed
-        same = config_of(RunFolder.existing(start)).model.name
-        table = merge_tables({"model": {"name": same, "pretrained": False}}, table)
-    if algorithm is not None:
-        # These belong to the algorithm that the file names.
-        table = without_method(table, str(section(table, "algorithm").get("name")), algorithm)
     table = merge_tables(merge_tables(table, without_none(flags)), parse_overrides(assignments))
-    name = str(section(table, "algorithm").get("name", "fullmatch"))
-    if preset is None:
-        asked = str(section(table, "data").get("labels"))
-        preset = presets.default(
-            str(section(table, "data").get("name", "digits")),
-            int(asked) if asked.isdigit() else None,
-            name,
-        )
-    base = config_table(preset, name_of)
-    base["algorithm"]["name"] = name
-    if file is not None:
-        # A file that names its algorithm's fields means just those, so the preset's give way.
-        base["algorithm"] = {"name": name}
+    base = preset_table(table, preset, from_file=file is not None)
     config = experiment_config(merge_tables(base, table), spec_of)
     if config.data.split and "labels" not in section(table, "data"):
-        # How many is for the split to say; a preset only knows what would be drawn without one.
+        # The split decides how many; a preset only knows the usual number.
         return replace(config, data=replace(config.data, labels=None))
     return config
 
 
-def without_method(table: SettingsTable, old: str, new: str) -> SettingsTable:
-    """A file's settings for another method: less the old one's fields, and less what came with it.
+def with_network_of(start: Path, table: SettingsTable) -> SettingsTable:
+    """The network of an earlier run, whose weights fit no other; a file may name another."""
+    name = read_config(RunFolder.existing(start)).model.name
+    return merge_tables({"model": {"name": name, "pretrained": False}}, table)
 
-    That is where the presets of the two differ, such as the ratio, and the file has the old one's
-    value; what somebody has changed stays.
+
+def without_other_algorithm(table: SettingsTable, algorithm: str) -> SettingsTable:
+    """A file's settings without those that belong to another algorithm than this one.
+
+    These are the algorithm's own, and those that its preset sets differently, such as the ratio,
+    where the file has the preset's value; what a user has changed stays.
     """
-    kept = {name: part for name, part in table.items() if name != "algorithm"}
-    if {old, new} <= {*names(), *ALIASES}:
-        data = str(section(table, "data").get("name", "digits"))
-        before, after = (
-            config_table(presets.default(data, None, name), name_of) for name in (old, new)
+    old = str(section(table, "algorithm").get("name"))
+    result = {name: part for name, part in table.items() if name != "algorithm"}
+    if not {old, algorithm} <= {*names(), *ALIASES}:
+        return result
+    data = str(section(table, "data").get("name", "digits"))
+    before, after = (
+        config_table(presets.default(data, None, name), name_of) for name in (old, algorithm)
+    )
+    for part in ("optimizer", "training"):
+        settings = section(table, part)
+        of_preset = {
+            name
+            for name, value in settings.items()
+            if value == before[part].get(name) != after[part].get(name)
+        }
+        if of_preset:
+            result[part] = {k: v for k, v in settings.items() if k not in of_preset}
+    return result
+
+
+def preset_table(
+    table: SettingsTable, preset: ExperimentConfig | None, *, from_file: bool
+) -> SettingsTable:
+    """The preset that settings build on, for the algorithm that they name."""
+    algorithm = str(section(table, "algorithm").get("name", "fullmatch"))
+    if preset is None:
+        labels = str(section(table, "data").get("labels"))
+        preset = presets.default(
+            str(section(table, "data").get("name", "digits")),
+            int(labels) if labels.isdigit() else None,
+            algorithm,
         )
-        for part in ("optimizer", "training"):
-            given, usual, other = section(table, part), before[part], after[part]
-            came_with = {k for k, v in given.items() if v == usual.get(k) != other.get(k)}
-            if came_with:
-                kept[part] = {k: v for k, v in given.items() if k not in came_with}
-    return kept
+    base = config_table(preset, name_of)
+    # A file lists all fields of its algorithm, so those of the preset do not count.
+    base["algorithm"] = {} if from_file else base["algorithm"]
+    base["algorithm"]["name"] = algorithm
+    return base
 
 
-def config_of(folder: RunFolder) -> ExperimentConfig:
+def read_config(folder: RunFolder) -> ExperimentConfig:
+    """The settings of a run, from its folder."""
     table = read_toml(folder.config)
     try:
         return experiment_config(table, spec_of)
-    except UserError as error:  # of another version, or of another hand
+    except UserError as error:  # written by another version, or changed by hand
         raise UserError(f"in {folder.config}: {error}") from None
 
 
-def display_name(spec: Any) -> str:
+def display_name(spec: SpecLike) -> str:
     """The name people use: fullmatch rather than full-fixmatch."""
     plain = name_of(spec)
     name = f"full-{plain}" if is_full(spec) else plain
     return next((alias for alias, target in ALIASES.items() if target == name), name)
 
 
-def section(table: dict[str, Any], name: str) -> dict[str, Any]:
-    found = table.get(name, {})
-    return found if isinstance(found, dict) else {}
+def section(table: SettingsTable, name: str) -> SettingsTable:
+    part = table.get(name, {})
+    return part if isinstance(part, dict) else {}
 
 
-def without_none(table: dict[str, Any]) -> dict[str, Any]:
-    kept = {k: without_none(v) if isinstance(v, dict) else v for k, v in table.items()}
-    return {k: v for k, v in kept.items() if v is not None and v != {}}
+def without_none(table: SettingsTable) -> SettingsTable:
+    parts = {k: without_none(v) if isinstance(v, dict) else v for k, v in table.items()}
+    return {k: v for k, v in parts.items() if v is not None and v != {}}

@@ -17,7 +17,7 @@ from fullmatch.errors import UserError
 from fullmatch.experiment.build import EVALUATION_BATCH
 from fullmatch.experiment.inputs import choose_split, load_source, with_absolute_paths
 from fullmatch.experiment.run import Run, resume, start
-from fullmatch.experiment.settings import config_of
+from fullmatch.experiment.settings import read_config
 from fullmatch.storage.run_folder import RunFolder
 from fullmatch.storage.tensors import write_tensors
 from fullmatch.training.randomness import preserve_rng, seed_step
@@ -40,7 +40,7 @@ def rounds(
     for number in range(1, count + 1):
         folder = RunFolder(parent / f"round-{number:02d}")
         chosen = folder.path / "choice.safetensors"
-        if folder.config.exists() and asked != without_choice(config_of(folder)):
+        if folder.config.exists() and asked != without_choice(read_config(folder)):
             raise UserError(f"{folder.path} has other settings; name another folder with --out")
         # All but the last rounds hand on the same number of labels of every class.
         balanced = number < count - 1

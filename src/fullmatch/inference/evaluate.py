@@ -12,7 +12,7 @@ from fullmatch.experiment.build import EVALUATION_BATCH, choose_device
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.inputs import load_source
 from fullmatch.experiment.leakage import describe_unknown, find_learned, read_learned
-from fullmatch.experiment.settings import config_of
+from fullmatch.experiment.settings import read_config
 from fullmatch.inference.trained_run import require_data
 from fullmatch.storage.result import Interval, Scores
 from fullmatch.storage.run_folder import RunFolder
@@ -55,7 +55,7 @@ def evaluate_run(folder: RunFolder, data: str | None = None) -> Evaluation:
 
 
 def load_test_source(folder: RunFolder, data: str | None) -> Source:
-    config = config_of(folder)
+    config = read_config(folder)
     if data is None:
         require_data(config.data.name, folder.path)
     else:
@@ -82,7 +82,7 @@ def check_test_images(source: Source, classifier: Classifier) -> tuple[ImageStor
 
 def find_unseen(folder: RunFolder, test: ImageStore, name: str) -> tuple[Tensor, tuple[str, ...]]:
     """(N,) bool: which test images the run was not trained on; and notes about the others."""
-    unknown = describe_unknown(folder, config_of(folder).data.name)
+    unknown = describe_unknown(folder, read_config(folder).data.name)
     notes = [unknown] if unknown else []
     unseen = ~find_learned(read_learned(folder), test)
     left_out = int((~unseen).sum())

@@ -36,9 +36,9 @@ class TrainedRun:
 
     @cached_property
     def config(self) -> "ExperimentConfig":
-        from fullmatch.experiment.settings import config_of
+        from fullmatch.experiment.settings import read_config
 
-        return config_of(self.folder)
+        return read_config(self.folder)
 
     @cached_property
     def classifier(self) -> "Classifier":

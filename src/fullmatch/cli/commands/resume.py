@@ -17,13 +17,13 @@ def resume(run: Path) -> None:
         A run folder.
     """
     from fullmatch.cli.finish import finish_run
-    from fullmatch.experiment.settings import config_of
+    from fullmatch.experiment.settings import read_config
     from fullmatch.inference.trained_run import require_data
     from fullmatch.storage.run_folder import RunFolder
 
     folder = RunFolder.existing(run)
     if has_work_left(folder):
-        require_data(config_of(folder).data.name, run)
+        require_data(read_config(folder).data.name, run)
     finish_run(folder, continue_training(folder))
 
 
@@ -33,10 +33,10 @@ def has_work_left(folder: "RunFolder") -> bool:
 
 
 def lacks_baseline(folder: "RunFolder") -> bool:
-    from fullmatch.experiment.settings import config_of
+    from fullmatch.experiment.settings import read_config
     from fullmatch.storage.run_folder import RunFolder
 
-    return config_of(folder).baseline and not RunFolder(folder.baseline).finished
+    return read_config(folder).baseline and not RunFolder(folder.baseline).finished
 
 
 def continue_training(folder: "RunFolder") -> "Source | None":

@@ -116,12 +116,12 @@ def own_pictures(data: str | None) -> Path | None:
 
 def network_to_continue(run: Path | None, weights: Path | None) -> str | None:
     """The network of the run to start from; None without such a run."""
-    from fullmatch.experiment.settings import config_of
+    from fullmatch.experiment.settings import read_config
     from fullmatch.storage.run_folder import RunFolder
 
     if run is None or weights is not None:
         return None
-    return config_of(RunFolder.existing(run)).model.name
+    return read_config(RunFolder.existing(run)).model.name
 
 
 def plan_own_pictures(
