@@ -1,4 +1,4 @@
-"""Pictures to hold the batched operations against PIL on: noise, flat and real ones."""
+"""Images to compare the batched operations with PIL: noise, constant and real ones."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def noise(channels: int, height: int, width: int) -> Tensor:
-    """Uniform noise, noise of narrow ranges, two-valued and flat images."""
+    """Uniform noise, noise of narrow ranges, two-valued and constant images."""
     random = torch.Generator().manual_seed(height * width + channels)
     shape = (8, channels, height, width)
     full = torch.randint(256, shape, generator=random)
@@ -21,7 +21,7 @@ def noise(channels: int, height: int, width: int) -> Tensor:
 
 
 def photographs(channels: int) -> Tensor:
-    """Pieces of two photographs, shrunk to 32x32."""
+    """Crops of two photographs, resized to 32x32."""
     tiles = []
     for photograph in load_sample_images().images:
         for scale in (40, 80, 160):
@@ -38,19 +38,19 @@ def digits() -> Tensor:
 
 PICTURES: dict[str, Callable[[], Tensor]] = {
     "noise-rgb": lambda: noise(3, 32, 32),
-    "noise-grey": lambda: noise(1, 32, 32),
+    "noise-gray": lambda: noise(1, 32, 32),
     "noise-wide": lambda: noise(3, 17, 23),
-    "noise-16": lambda: noise(3, 16, 16),  # 256 pixels: the fewest that equalize changes
+    "noise-16": lambda: noise(3, 16, 16),  # 256 pixels: the minimum that equalize changes
     "noise-tiny": lambda: noise(1, 2, 2),
     "noise-96": lambda: noise(3, 96, 96),
     "photographs-rgb": lambda: photographs(3),
-    "photographs-grey": lambda: photographs(1),
+    "photographs-gray": lambda: photographs(1),
     "digits": digits,
 }
 
 
 def by_pil(images: Tensor, operation: Callable[..., Image.Image], *magnitudes: Tensor) -> Tensor:
-    """The same operation, done by PIL on one image after the other."""
+    """The same operation, applied by PIL to each image."""
     results = []
     for image, *magnitude in zip(images, *(each.tolist() for each in magnitudes), strict=True):
         array = image.permute(1, 2, 0).numpy()

@@ -1,4 +1,4 @@
-"""Every operation on values equals PIL's on every pixel."""
+"""Every operation on pixel values equals that of PIL."""
 
 from collections.abc import Callable
 
@@ -33,7 +33,7 @@ def test_blends_equal_pil(images: Tensor, name: str) -> None:
     random = torch.Generator().manual_seed(1)
     for round_number in range(4):
         factor = torch.rand(len(images), generator=random)
-        if round_number == 0:  # short decimals, at which rounding is decided by the last bit
+        if round_number == 0:  # short decimals, where the last bit decides the rounding
             factor = torch.linspace(0, 1, len(images)).mul(20).round().div(20)
         assert torch.equal(ours(images, factor), by_pil(images, enhance, factor))
 
@@ -80,9 +80,9 @@ def test_color_of_one_channel_is_the_identity() -> None:
     assert torch.equal(color.color(images, torch.rand(len(images))), images)
 
 
-def test_grey_equals_pil_on_a_grid_of_colors() -> None:
+def test_gray_equals_pil_on_a_grid_of_colors() -> None:
     level = torch.arange(0, 256, 3)
     images = torch.cartesian_prod(level, level, level).view(86, 86, 86, 3)
     images = images.permute(0, 3, 1, 2).to(torch.uint8)
     expected = by_pil(images, lambda picture: picture.convert("L").convert("RGB"))
-    assert torch.equal(color.grey(images).to(torch.uint8).expand(-1, 3, -1, -1), expected)
+    assert torch.equal(color.to_gray(images).to(torch.uint8).expand(-1, 3, -1, -1), expected)

@@ -27,7 +27,7 @@ MOVES: dict[str, tuple[float, Callable[..., Tensor], Callable[..., Image.Image]]
 
 @pytest.fixture(params=PICTURES, scope="module")
 def images(request: pytest.FixtureRequest) -> Tensor:
-    return PICTURES[request.param]() | 1  # never black, so that a black border shows
+    return PICTURES[request.param]() | 1  # never black, so that a black border is visible
 
 
 @pytest.mark.parametrize("name", MOVES)
@@ -82,8 +82,8 @@ def test_cutout_equals_a_pil_rectangle(images: Tensor) -> None:
         assert torch.equal(geometry.cutout(images, *where, fill), by_pil(images, paint, *where))
 
 
-def test_cutout_of_no_size_paints_nothing() -> None:
+def test_cutout_of_size_zero_changes_nothing() -> None:
     images = PICTURES["digits"]()
-    centre = torch.full((len(images),), 4.0)
+    center = torch.full((len(images),), 4.0)
     fill = torch.tensor([125], dtype=torch.uint8)
-    assert torch.equal(geometry.cutout(images, centre, centre, 0 * centre, fill), images)
+    assert torch.equal(geometry.cutout(images, center, center, 0 * center, fill), images)

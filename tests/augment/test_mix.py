@@ -1,4 +1,4 @@
-"""Mixup blends each image with one partner, and stays closer to the image itself."""
+"""Mixup blends each image with one partner, and the image itself dominates."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from scipy import stats
 from torch import Tensor
 from torch.nn import functional as F
 
-from fullmatch.augment.mix import draw, mixup
+from fullmatch.augment.mix import draw_mixup, mixup
 
 CPU = torch.device("cpu")
 
@@ -17,8 +17,8 @@ def test_images_and_targets_share_one_weight() -> None:
     torch.manual_seed(1)
     images, targets = torch.rand(6, 3, 4, 4), F.one_hot(torch.arange(6)).float()
     permutation = torch.tensor([1, 2, 3, 4, 5, 0])
-    chances = draw(0.75, 6, CPU)._replace(partners=permutation)
-    mixed, mixed_targets = mixup(images, targets, chances)
+    draws = draw_mixup(0.75, 6, CPU)._replace(partners=permutation)
+    mixed, mixed_targets = mixup(images, targets, draws)
     weight = mixed_targets[0, 0]
     assert 0.5 <= weight <= 1
     torch.testing.assert_close(mixed, weight * images + (1 - weight) * images[permutation])
@@ -29,7 +29,7 @@ def test_images_and_targets_share_one_weight() -> None:
 @pytest.mark.parametrize("alpha", [0.5, 0.75, 16.0])
 def test_weight_is_the_larger_part_of_a_beta_draw(alpha: float) -> None:
     torch.manual_seed(0)
-    weights = torch.stack([draw(alpha, 2, CPU).weight for _ in range(2000)])
+    weights = torch.stack([draw_mixup(alpha, 2, CPU).weight for _ in range(2000)])
 
     def cdf(weight: Any) -> Any:
         return stats.beta.cdf(weight, alpha, alpha) - stats.beta.cdf(1 - weight, alpha, alpha)
@@ -39,14 +39,14 @@ def test_weight_is_the_larger_part_of_a_beta_draw(alpha: float) -> None:
 
 def test_partners_are_a_random_permutation() -> None:
     torch.manual_seed(3)
-    _, mixed = mixup(torch.rand(50, 1), torch.eye(50), draw(0.75, 50, CPU))
-    torch.testing.assert_close(mixed.sum(dim=0), torch.ones(50))  # everyone is one's partner
+    _, mixed = mixup(torch.rand(50, 1), torch.eye(50), draw_mixup(0.75, 50, CPU))
+    torch.testing.assert_close(mixed.sum(dim=0), torch.ones(50))  # every image is a partner once
     assert (mixed.diagonal() < 1).sum() > 40
 
 
-def test_other_chances_are_uniform() -> None:
+def test_other_draws_are_uniform() -> None:
     torch.manual_seed(5)
-    others = draw(0.75, 3, CPU, others=5000).others
+    others = draw_mixup(0.75, 3, CPU, others=5000).others
     assert others.min() >= 0 and others.max() < 1
     assert stats.kstest(others.double().numpy(), "uniform").pvalue > 0.01
 
@@ -55,7 +55,7 @@ def test_traces_as_one_graph() -> None:
     images, targets = torch.rand(6, 3, 4, 4), torch.eye(6)
 
     def mixed() -> tuple[Tensor, Tensor]:
-        return mixup(images, targets, draw(0.75, 6, CPU))
+        return mixup(images, targets, draw_mixup(0.75, 6, CPU))
 
     torch.manual_seed(4)
     eager = mixed()
@@ -66,5 +66,5 @@ def test_traces_as_one_graph() -> None:
 
 
 def test_alpha_must_be_positive() -> None:
-    with pytest.raises(ValueError, match="alpha: given 0"):
-        draw(0, 2, CPU)
+    with pytest.raises(ValueError, match="alpha must be greater than 0; got 0"):
+        draw_mixup(0, 2, CPU)

@@ -1,4 +1,4 @@
-"""RandAugment draws what its table says, one sequence per image, and applies it as PIL would."""
+"""RandAugment draws operations by its table, one sequence per image, and applies them as PIL."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,13 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 from scipy import stats
 from torch import Tensor
 
-from fullmatch.augment.randaugment import NUMBER, OPERATIONS, RandAugment, apply, whole
+from fullmatch.augment.randaugment import (
+    NUMBER,
+    OPERATIONS,
+    RandAugment,
+    apply_operations,
+    to_integers,
+)
 from tests.augment.pictures import PICTURES, by_pil
 from tests.augment.test_geometry import MOVES
 
@@ -37,18 +43,18 @@ def one_by_pil(picture: Image.Image, operation: int, magnitude: float) -> Image.
 
 def draws(randaugment: RandAugment, batch: int) -> tuple[Tensor, Tensor]:
     torch.manual_seed(5)
-    operation, magnitude = randaugment.chosen(torch.rand(randaugment.draws, batch)[:-3])
+    operation, magnitude = randaugment.choose_operations(torch.rand(randaugment.draws, batch)[:-3])
     assert operation.shape == magnitude.shape == (randaugment.count, batch)
     return operation.flatten(), magnitude.flatten()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_one_operation_leaves_the_others_neutral(name: str) -> None:
+def test_each_operation_equals_pil(name: str) -> None:
     images = PICTURES["photographs-rgb"]()
     low, high = OPERATIONS[name]
     magnitude = low + (high - low) * torch.rand(len(images))
     operation = torch.full((len(images),), NUMBER[name])
-    ours = apply(images, operation[None], magnitude[None])
+    ours = apply_operations(images, operation[None], magnitude[None])
     assert torch.equal(ours, by_pil(images, one_by_pil, operation, magnitude))
 
 
@@ -57,13 +63,13 @@ def test_one_operation_leaves_the_others_neutral(name: str) -> None:
 def test_whole_sequence_and_cutout_equal_pil(pictures: str, released: bool) -> None:
     images = PICTURES[pictures]()
     _, channels, height, width = images.shape
-    grey = (127, 127, 127)
-    randaugment = RandAugment(2, 0.5, (0.5, 0.5), grey) if released else torchssl()
+    gray = (127, 127, 127)
+    randaugment = RandAugment(2, 0.5, (0.5, 0.5), gray) if released else torchssl()
     fill = tuple(randaugment.fill.tolist())[:channels]
 
     torch.manual_seed(6)
     chance = torch.rand(randaugment.draws, len(images))
-    operations, magnitudes = randaugment.chosen(chance[:-3])
+    operations, magnitudes = randaugment.choose_operations(chance[:-3])
     side, x, y = chance[-3:]
     side = torch.full_like(side, 0.5 * width) if released else 0.5 * side * width
     expected = images
@@ -89,7 +95,7 @@ def test_operations_are_drawn_evenly() -> None:
 
 def test_operations_of_one_image_are_drawn_independently() -> None:
     torch.manual_seed(7)
-    first, second, _ = torchssl().chosen(torch.rand(6, 20_000))[0]
+    first, second, _ = torchssl().choose_operations(torch.rand(6, 20_000))[0]
     pairs = (first * 14 + second).bincount(minlength=14 * 14)
     assert stats.chisquare(pairs.numpy()).pvalue > 0.01
 
@@ -111,7 +117,7 @@ def test_posterize_keeps_four_to_seven_bits() -> None:
     assert len(counts) == 8
 
 
-def test_half_of_the_released_operations_are_left_out() -> None:
+def test_released_operations_are_drawn_evenly_with_probability_one_half() -> None:
     operation, _ = draws(RandAugment(2, 0.5, (0.5, 0.5), (127, 127, 127)), 20_000)
     counts = operation.bincount(minlength=14).double()
     expected = torch.full((14,), 0.5 / 14, dtype=torch.float64)
@@ -120,23 +126,23 @@ def test_half_of_the_released_operations_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("pictures", ["photographs-rgb", "digits"])
-def test_equal_images_get_sequences_of_their_own(pictures: str) -> None:
+def test_equal_images_get_different_sequences(pictures: str) -> None:
     image = PICTURES[pictures]()[3:4]
     torch.manual_seed(8)
     results = torchssl()(image.expand(64, -1, -1, -1), torch.rand(9, 64))
     assert len(results.unique(dim=0)) >= 62
 
 
-def test_released_form_leaves_half_of_the_operations_out() -> None:
+def test_released_form_skips_half_of_the_operations() -> None:
     randaugment = RandAugment(2, 0.5, (0.5, 0.5), (127, 127, 127))
     assert randaugment.draws == 9 and torchssl().draws == 9
     operation, _ = draws(randaugment, 20_000)
-    left = (operation == NUMBER["identity"]).float().mean()
-    assert left == pytest.approx(0.5 + 0.5 / 14, abs=0.01)
+    skipped = (operation == NUMBER["identity"]).float().mean()
+    assert skipped == pytest.approx(0.5 + 0.5 / 14, abs=0.01)
 
 
 @pytest.mark.parametrize("below", [1, 3, 8, 9, 14, 64, 201, 4096])
 def test_largest_chance_stays_below(below: int) -> None:
     largest = torch.tensor(1 - 2**-24)
-    assert whole(largest, below) == below - 1
-    assert whole(torch.zeros(()), below) == 0
+    assert to_integers(largest, below) == below - 1
+    assert to_integers(torch.zeros(()), below) == 0

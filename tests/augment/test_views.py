@@ -1,4 +1,4 @@
-"""Views are what their names say, normalised, reproducible, and trace as one graph."""
+"""Views: normalized, reproducible, and traceable as one graph."""
 
 from typing import Any
 
@@ -12,18 +12,18 @@ from fullmatch.core import Appearance
 from tests.augment.pictures import PICTURES
 
 RGB = Appearance(mean=(0.4, 0.5, 0.6), std=(0.2, 0.25, 0.3))
-GREY = Appearance(mean=(0.3,), std=(0.2,), flip=False, padding=1)
-PIXELS = Appearance(mean=(0.0,), std=(1 / 255,))  # leaves pixel values as they are
+GRAY = Appearance(mean=(0.3,), std=(0.2,), flip=False, padding=1)
+PIXELS = Appearance(mean=(0.0,), std=(1 / 255,))  # leaves pixel values unchanged
 
 
 def numbered(batch: int, side: int) -> Tensor:
-    """Equal images in which every pixel has a value of its own."""
+    """Equal images in which every pixel has a different value."""
     return (
         torch.arange(side * side, dtype=torch.uint8).view(1, 1, side, side).repeat(batch, 1, 1, 1)
     )
 
 
-def test_plain_view_is_the_normalised_image() -> None:
+def test_plain_view_is_the_normalized_image() -> None:
     images = PICTURES["photographs-rgb"]()
     mean, std = torch.tensor(RGB.mean), torch.tensor(RGB.std)
     expected = (images.double() / 255 - mean.view(3, 1, 1)) / std.view(3, 1, 1)
@@ -32,7 +32,7 @@ def test_plain_view_is_the_normalised_image() -> None:
     torch.testing.assert_close(view.double(), expected, atol=1e-5, rtol=0)
 
 
-def test_plain_view_is_cropped_in_the_centre() -> None:
+def test_plain_view_is_cropped_in_the_center() -> None:
     images = numbered(2, 14)
     appearance = Appearance(mean=(0.0,), std=(1 / 255,), crop=8)
     view = Augmenter(appearance)(images, "plain")
@@ -57,7 +57,7 @@ def test_weak_view_draws_every_flip_and_window_evenly(strong: Strong) -> None:
     assert stats.chisquare(matches.sum(dim=0).numpy()).pvalue > 0.01
 
 
-def test_images_that_must_not_be_flipped_are_not() -> None:
+def test_no_flip_if_the_appearance_forbids_it() -> None:
     images = numbered(200, 8)
     appearance = Appearance(mean=(0.0,), std=(1 / 255,), flip=False, padding=0)
     torch.testing.assert_close(Augmenter(appearance)(images, "weak"), images.float())
@@ -77,7 +77,7 @@ def test_order_of_randaugment_and_crop(strong: Strong, side: int) -> None:
         draws = 5
 
         def forward(self, images: Tensor, chance: Tensor) -> Tensor:
-            self.seen = images
+            self.images = images
             assert chance.shape == (5, len(images))
             return torch.full_like(images, 7)
 
@@ -86,21 +86,21 @@ def test_order_of_randaugment_and_crop(strong: Strong, side: int) -> None:
     recorder = Recorder()
     augmenter.randaugment = recorder  # type: ignore[assignment]
     view = augmenter(images, "strong")
-    assert recorder.seen.shape == (len(images), 3, side, side)
+    assert recorder.images.shape == (len(images), 3, side, side)
     torch.testing.assert_close(view, augmenter.normalize(torch.full_like(view, 7)))
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_chance_drawn_before_gives_the_same_view(view: str) -> None:
+def test_random_numbers_drawn_before_give_the_same_view(view: str) -> None:
     images = PICTURES["photographs-rgb"]()
     augmenter = Augmenter(RGB)
     torch.manual_seed(3)
     chance = augmenter.draw(images, view)
     state = torch.get_rng_state()
-    given = augmenter(images, view, chance)
+    expected = augmenter(images, view, chance)
     assert torch.equal(torch.get_rng_state(), state)  # nothing more is drawn
     torch.manual_seed(3)
-    assert torch.equal(augmenter(images, view), given)
+    assert torch.equal(augmenter(images, view), expected)
 
 
 def test_strong_views_of_equal_images_differ() -> None:
@@ -116,7 +116,7 @@ def test_strong_views_of_equal_images_differ() -> None:
 def test_traces_as_one_graph_and_repeats(view: str, strong: Strong, pictures: str) -> None:
     torch.compiler.reset()
     images = PICTURES[pictures]()
-    augmenter = Augmenter(RGB if images.shape[1] == 3 else GREY, strong)
+    augmenter = Augmenter(RGB if images.shape[1] == 3 else GRAY, strong)
     compiled: Any = torch.compile(augmenter, fullgraph=True, backend="aot_eager")
     torch.manual_seed(3)
     eager = augmenter(images, view)
@@ -128,17 +128,17 @@ def test_traces_as_one_graph_and_repeats(view: str, strong: Strong, pictures: st
         assert not torch.equal(compiled(images, view), eager)
 
 
-def test_holds_nothing_that_a_checkpoint_must_save() -> None:
+def test_has_no_state_for_a_checkpoint() -> None:
     assert Augmenter(RGB).state_dict() == {}
     assert {"mean", "std"} <= {name for name, _ in Augmenter(RGB).named_buffers()}
 
 
-def test_unknown_names_are_answered_with_the_known_ones() -> None:
+def test_errors_for_unknown_names_list_the_valid_ones() -> None:
     images = PICTURES["digits"]()
-    with pytest.raises(ValueError, match=r"'medium'.*'plain', 'weak', 'strong'"):
-        Augmenter(GREY)(images, "medium")
-    with pytest.raises(ValueError, match=r"'other'.*'torchssl', 'released'"):
-        Augmenter(GREY, "other")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"'plain', 'weak', 'strong'.*'medium'"):
+        Augmenter(GRAY)(images, "medium")
+    with pytest.raises(ValueError, match=r"'torchssl', 'released'.*'other'"):
+        Augmenter(GRAY, "other")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -150,11 +150,11 @@ def test_unknown_names_are_answered_with_the_known_ones() -> None:
         torch.zeros(2, 1, 8, 4, dtype=torch.uint8),  # too small for a padding of 4
     ],
 )
-def test_wrong_images_are_refused(images: Tensor) -> None:
-    with pytest.raises(ValueError, match="images: given"):
+def test_rejects_wrong_images(images: Tensor) -> None:
+    with pytest.raises(ValueError, match=r"images must (be uint8|have sides)"):
         Augmenter(PIXELS)(images, "weak")
 
 
-def test_wrong_appearance_is_refused() -> None:
-    with pytest.raises(ValueError, match="appearance: given 2 means"):
+def test_rejects_wrong_appearance() -> None:
+    with pytest.raises(ValueError, match=r"appearance must have 1 or 3 means.*got 2 and 2"):
         Augmenter(Appearance(mean=(0.1, 0.2), std=(0.1, 0.2)))

@@ -3,7 +3,7 @@
 import torch
 
 from fullmatch.losses import adversarial_perturbation, kullback_leibler
-from fullmatch.losses.adversarial import unit
+from fullmatch.losses.adversarial import normalize_rows
 from tests.algorithms.agreement import opinionated
 
 
@@ -33,6 +33,6 @@ def test_a_prediction_that_ignores_the_picture_has_no_direction() -> None:
 
 def test_unit_length_of_gradients_too_small_to_square() -> None:
     rows = torch.randn(4, 3, 5, 5)
-    torch.testing.assert_close(unit(rows * 1e-25), unit(rows))
-    torch.testing.assert_close(unit(rows).flatten(1).norm(dim=1), torch.ones(4))
-    assert not unit(torch.zeros(2, 3)).any()
+    torch.testing.assert_close(normalize_rows(rows * 1e-25), normalize_rows(rows))
+    torch.testing.assert_close(normalize_rows(rows).flatten(1).norm(dim=1), torch.ones(4))
+    assert not normalize_rows(torch.zeros(2, 3)).any()

@@ -225,7 +225,7 @@ MISTAKEN = [
     (lambda: losses.adversarial_perturbation(torch.exp, X, ROW), LOGITS.format("probs", "float32")),
     (
         lambda: losses.adversarial_perturbation(torch.exp, X, P[:2]),
-        "probs must have 4 rows, one an image; got 2",
+        "probs must have 4 rows, one per image; got 2",
     ),
     (
         lambda: losses.adversarial_perturbation(torch.exp, X, P, iterations=1.5),
@@ -251,14 +251,14 @@ def test_a_row_of_weight_zero_may_be_unlabeled() -> None:
     torch.testing.assert_close(3 * losses.cross_entropy(logits, labels, weight), 2 * known)
 
 
-def test_a_number_that_decides_is_no_tensor() -> None:
+def test_numbers_that_decide_must_not_be_tensors() -> None:
     probs, half = torch.full((2, 4), 0.25), torch.tensor(0.5)
     for call in (
         lambda: losses.sharpen(probs, half),  # type: ignore[arg-type]
         lambda: losses.alpha_divergence(probs.log(), probs.log(), half),  # type: ignore[arg-type]
         lambda: losses.adaptive_negative(probs, probs, 2, ceiling=half),  # type: ignore[arg-type]
     ):
-        with pytest.raises(TypeError, match="must be a number of Python; got a tensor"):
+        with pytest.raises(TypeError, match="must be a Python number; got a tensor"):
             call()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fullmatch.augment.mix import Chances, draw, mixup
+from fullmatch.augment.mix import MixupDraws, draw_mixup, mixup
 from fullmatch.core import Batch, Network
 from tests.reference.consistency import Memoryless, squared
 from tests.reference.rows import (
@@ -26,7 +26,7 @@ def sharpened(probs: Row, temperature: float) -> Row:
     return normalised([p ** (1 / temperature) for p in probs])
 
 
-def mixed(images: Tensor, targets: list[Row], chances: Chances) -> tuple[Tensor, list[Row]]:
+def mixed(images: Tensor, targets: list[Row], chances: MixupDraws) -> tuple[Tensor, list[Row]]:
     """As `mixup` would, but each picture by itself; the drawn blend is read off an identity."""
     size = len(images)
     _, blend = mixup(torch.zeros(size, 1), torch.eye(size), chances)
@@ -47,7 +47,7 @@ class MixMatch(Memoryless):
             guesses.append(sharpened(average, self.spec.temperature))
         known = [one_hot(label, len(guesses[0])) for label in batch.labels.tolist()]
         pictures = torch.cat([batch.labeled[0], *batch.unlabeled])
-        chances = draw(self.spec.alpha, len(pictures), pictures.device)
+        chances = draw_mixup(self.spec.alpha, len(pictures), pictures.device)
         pictures, targets = mixed(pictures, known + guesses + guesses, chances)
         probs = [softmax(row) for row in logits_of(student, pictures)[0]]
         size = len(known)
@@ -81,7 +81,7 @@ class ReMixMatch(Memoryless):
             guesses.append(sharpened(normalised(scaled), spec.temperature))
         known = [one_hot(label, len(now)) for label in batch.labels.tolist()]
         pictures = torch.cat([batch.labeled[0], strong, other, weak])
-        chances = draw(spec.alpha, len(pictures), pictures.device, others=len(strong))
+        chances = draw_mixup(spec.alpha, len(pictures), pictures.device, others=len(strong))
         targets = known + guesses + guesses + guesses
         pictures, targets = mixed(pictures, targets, chances)
         found = [softmax(row) for row in logits_of(student, pictures)[0]]

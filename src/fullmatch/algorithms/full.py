@@ -18,11 +18,11 @@ from fullmatch.core import Objective, ratio
 from fullmatch.errors import UserError
 from fullmatch.losses import CEILING, adaptive_k, negative_labels
 from fullmatch.losses.full import (
-    Pair,
+    PreparedViews,
     Reduction,
     adaptive_negative_of,
     entropy_meaning_of,
-    prepare,
+    prepare_views,
 )
 
 
@@ -63,18 +63,18 @@ class FullLosses(nn.Module):
             k = distributed.maximum(adaptive_k(strong, probs))
             negative = negative_labels(probs, k)
             metrics |= {"k": k.float(), **negative_metrics(negative, step.batch.hidden_labels)}
-        pair = prepare(strong, probs, negative)
+        views = prepare_views(strong, probs, negative)
         if spec.adaptive_negative:
             images = {"all": None, "selected": weight, "unselected": 1 - weight}
-            negative_loss = adaptive_negative_of(pair, images[spec.negatives_on], ceiling)
+            negative_loss = adaptive_negative_of(views, images[spec.negatives_on], ceiling)
             loss = loss + spec.alpha * negative_loss
             metrics["adaptive_negative"] = negative_loss
         if spec.entropy_meaning:
             reduction: Reduction = "active" if spec.variant == "released" else "paper"
-            meaning = entropy_meaning_of(pair, weight, spec.form, reduction, ceiling)
+            meaning = entropy_meaning_of(views, weight, spec.form, reduction, ceiling)
             loss = loss + spec.beta * meaning
             metrics["entropy_meaning"] = meaning
-            metrics["non_target_above_half"] = share_above_half(pair, weight)
+            metrics["non_target_above_half"] = share_above_half(views, weight)
         return Objective(loss, metrics)
 
 
@@ -91,10 +91,10 @@ def negative_metrics(negative: Tensor, hidden_labels: Tensor) -> dict[str, Tenso
 
 
 @torch.no_grad()
-def share_above_half(pair: Pair, weight: Tensor) -> Tensor:
+def share_above_half(views: PreparedViews, weight: Tensor) -> Tensor:
     """Share of the non-target entries above 1/2, where the gradient of EML has the wrong sign."""
-    entries = weight[:, None] * ~(pair.target | pair.negative)
-    high = pair.log_p > math.log(0.5)
+    entries = weight[:, None] * ~(views.target | views.negative)
+    high = views.log_p > math.log(0.5)
     return ratio((entries * high).sum(), entries.sum())
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fullmatch.algorithms.passes import linear_ramp, run_separately
-from fullmatch.augment.mix import draw, mixup
+from fullmatch.augment.mix import draw_mixup, mixup
 from fullmatch.config.limits import Amount, Positive, Share
 from fullmatch.core import About, Algorithm, Batch, Network, Objective, Spec, Task, Views
 from fullmatch.losses import cross_entropy, sharpen, squared_distance
@@ -35,7 +35,7 @@ class MixMatchLoss(Algorithm):
         known = F.one_hot(batch.labels, self.num_classes).float()
         images = torch.cat([batch.labeled[0], *batch.unlabeled])
         targets = torch.cat([known, *[guess] * len(batch.unlabeled)])
-        images, targets = mixup(images, targets, draw(spec.alpha, len(images), images.device))
+        images, targets = mixup(images, targets, draw_mixup(spec.alpha, len(images), images.device))
         logits = student(images).logits
         supervised = cross_entropy(logits[:size], targets[:size])
         consistency = squared_distance(logits[size:].float().softmax(dim=1), targets[size:])

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from fullmatch.algorithms.alignment import MovingMean, align
 from fullmatch.algorithms.passes import linear_ramp, run_separately
 from fullmatch.algorithms.rotation import check_square, rotate
-from fullmatch.augment.mix import draw, mixup
+from fullmatch.augment.mix import draw_mixup, mixup
 from fullmatch.config.limits import Amount, Positive, Share
 from fullmatch.core import About, Algorithm, Batch, Network, Objective, Spec, Task, Views
 from fullmatch.losses import cross_entropy, sharpen
@@ -51,13 +51,13 @@ class ReMixMatchLoss(Algorithm):
         known = F.one_hot(batch.labels, self.num_classes).float()
         images = torch.cat([batch.labeled[0], strong, other, weak])
         targets = torch.cat([known, guess, guess, guess])
-        chances = draw(spec.alpha, len(images), images.device, others=len(strong))
-        images, targets = mixup(images, targets, chances)
+        draws = draw_mixup(spec.alpha, len(images), images.device, others=len(strong))
+        images, targets = mixup(images, targets, draws)
         logits = student(images).logits
         supervised = cross_entropy(logits[:size], targets[:size])
         consistency = cross_entropy(logits[size:], targets[size:])
         unmixed = cross_entropy(run_separately(student, strong).logits, guess)
-        rotation = self.rotation(student, strong, chances.others)
+        rotation = self.rotation(student, strong, draws.others)
         scale = linear_ramp(progress, spec.ramp)
         unlabeled = spec.coefficient * consistency + spec.unmixed * unmixed
         return Objective(

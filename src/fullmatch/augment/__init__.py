@@ -1,1 +1,1 @@
-"""Batched image operations: uint8 tensors in, tensors out, the same on every device."""
+"""Batched image operations on uint8 tensors, equal on every device."""

@@ -1,6 +1,6 @@
-"""Operations on pixel values, equal to PIL's to the last bit; factors are one per image.
+"""Operations on pixel values, bit-equal to PIL's; one factor per image.
 
-Compiled for a GPU, a fused multiply-add may move about one value in 10,000 by one level.
+Compiled for a GPU, a fused multiply-add may change about one value in 10,000 by one level.
 """
 
 import torch
@@ -12,12 +12,12 @@ def per_image(value: Tensor) -> Tensor:
 
 
 def pick(chosen: Tensor, images: Tensor, others: Tensor) -> Tensor:
-    """`torch.where` for bytes: three operations on bits, together far quicker on a CPU."""
+    """`torch.where` for bytes, as three bit operations, which are much faster on a CPU."""
     return others ^ ((images ^ others) & -chosen.to(torch.uint8))
 
 
-def grey(images: Tensor) -> Tensor:
-    """Luma (B, 1, H, W) as whole floats; its integer weights stay exact below 2**24."""
+def to_gray(images: Tensor) -> Tensor:
+    """Luma (B, 1, H, W) as integer-valued floats; exact, since all values are below 2**24."""
     if images.shape[1] == 1:
         return images.float()
     red, green, blue = images.float().unbind(1)
@@ -26,25 +26,25 @@ def grey(images: Tensor) -> Tensor:
 
 
 def mean_level(luma: Tensor) -> Tensor:
-    """Rounded mean of each image, (B, 1, 1, 1); in integers, where a half is a half."""
+    """Rounded mean of each image, (B, 1, 1, 1); in integers, so that halves are exact."""
     pixels = luma.shape[2] * luma.shape[3]
     total = luma.sum(dim=(1, 2, 3), keepdim=True, dtype=torch.int64)
     return (2 * total + pixels).div(2 * pixels, rounding_mode="floor").float()
 
 
 def smooth(images: Tensor) -> Tensor:
-    """A 3x3 mean with weight 5 in the middle; the outermost pixels stay as they are."""
+    """A 3x3 mean with weight 5 in the middle; the outermost pixels stay unchanged."""
     values = images.float()
     rows = values[:, :, :-2] + values[:, :, 1:-1] + values[:, :, 2:]
     box = rows[..., :-2] + rows[..., 1:-1] + rows[..., 2:]
     result = values.clone()
-    # A thirteenth never ends in a half, so rounding is safe from floating point.
+    # A multiple of 1/13 is never a half, so floating point errors do not affect rounding.
     result[:, :, 1:-1, 1:-1] = ((box + 4 * values[:, :, 1:-1, 1:-1]) / 13 + 0.5).floor()
     return result
 
 
 def blend(backdrop: Tensor, images: Tensor, factor: Tensor) -> Tensor:
-    """From the backdrop (factor 0) to the images (factor 1), cut to whole values."""
+    """Interpolate from the backdrop (factor 0) to the images (factor 1), rounded down."""
     return (backdrop + per_image(factor) * (images - backdrop)).to(torch.uint8)
 
 
@@ -53,11 +53,11 @@ def brightness(images: Tensor, factor: Tensor) -> Tensor:
 
 
 def color(images: Tensor, factor: Tensor) -> Tensor:
-    return blend(grey(images), images, factor)
+    return blend(to_gray(images), images, factor)
 
 
 def contrast(images: Tensor, factor: Tensor) -> Tensor:
-    return blend(mean_level(grey(images)), images, factor)
+    return blend(mean_level(to_gray(images)), images, factor)
 
 
 def sharpness(images: Tensor, factor: Tensor) -> Tensor:
@@ -65,22 +65,22 @@ def sharpness(images: Tensor, factor: Tensor) -> Tensor:
 
 
 def posterize(images: Tensor, bits: Tensor) -> Tensor:
-    """Keeps the upper `bits` (0 to 8, whole) of each value."""
+    """Keep the upper `bits` (an integer from 0 to 8) of each value."""
     mask = 256 - torch.exp2(8 - bits.float())
     return images & per_image(mask.to(torch.uint8))
 
 
 def solarize(images: Tensor, threshold: Tensor) -> Tensor:
-    """Inverts values at or above the threshold."""
+    """Invert values at or above the threshold."""
     return images ^ -(images >= per_image(threshold)).to(torch.uint8)
 
 
 def autocontrast(images: Tensor) -> Tensor:
-    """Stretches each channel to 0..255; in float64, since whole results may fall just short."""
-    # As int: compiled for a CPU, the smallest of bytes is 0, since the compiler fills up with them.
+    """Stretch each channel to 0..255; in float64, since integer results must not round down."""
+    # As int: compiled for a CPU, the minimum of bytes is 0, since the compiler pads with zeros.
     low = images.int().amin(dim=(2, 3), keepdim=True).double()
     high = images.amax(dim=(2, 3), keepdim=True).double()
-    # `255 / tensor` would multiply by a reciprocal, which rounds twice.
+    # `255 / tensor` would multiply by the reciprocal, which rounds twice.
     scale = torch.full_like(low, 255) / (high - low)
     flat = high == low
     offset = torch.where(flat, 0, low * scale)
@@ -88,9 +88,9 @@ def autocontrast(images: Tensor) -> Tensor:
 
 
 def equalize(images: Tensor) -> Tensor:
-    """Evens out the histogram of each channel."""
+    """Equalize the histogram of each channel."""
     batch, channels, height, width = images.shape
-    if height * width < 256:  # too few pixels to fill 256 levels: PIL leaves such images alone
+    if height * width < 256:  # too few pixels for 256 levels: PIL returns such images unchanged
         return images
     values = images.flatten(2).long()
     counts = torch.zeros(batch, channels, 256, dtype=torch.int32, device=images.device)

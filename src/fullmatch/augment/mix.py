@@ -1,4 +1,4 @@
-"""Mixup as MixMatch uses it: images and targets blended with a permuted copy of the batch."""
+"""Mixup as in MixMatch: images and targets blended with a permutation of the batch."""
 
 from typing import NamedTuple
 
@@ -6,35 +6,35 @@ import torch
 from torch import Tensor
 
 
-class Chances(NamedTuple):
-    """The random numbers of a step that mixes."""
+class MixupDraws(NamedTuple):
+    """The random numbers of a step with mixup."""
 
-    weight: Tensor  # 0-d, how much of itself every image keeps: one half or more
+    weight: Tensor  # 0-d, share of the image itself: one half or more
     partners: Tensor  # (B,) a permutation
-    others: Tensor  # (N,) at least 0 and below 1, for what else the step leaves to chance
+    others: Tensor  # (N,) uniform in [0, 1), for other uses in the step
 
 
-def draw(alpha: float, count: int, device: torch.device, *, others: int = 0) -> Chances:
-    """All in one call, since compiled code does not keep the order of several."""
+def draw_mixup(alpha: float, count: int, device: torch.device, *, others: int = 0) -> MixupDraws:
+    """Draw everything in one call, since compiled code does not preserve the order of several."""
     if alpha <= 0:
-        raise ValueError(f"alpha: given {alpha}, expected a number above 0")
-    # Two gamma draws make a beta draw; unlike `distributions.Beta` this needs no look at values.
-    # Those of shape 1 are exponential: every order of them is as likely, and 1 - exp(-x) uniform.
+        raise ValueError(f"alpha must be greater than 0; got {alpha}")
+    # Two gamma draws make a beta draw; unlike `distributions.Beta` this does not read values.
+    # Gamma draws of shape 1 are exponential: their order is random, and 1 - exp(-x) is uniform.
     shapes = torch.cat(
         [torch.full((2,), alpha, device=device), torch.ones(count + others, device=device)]
     )
-    pair, order, rest = torch.split(torch._standard_gamma(shapes), [2, count, others])
+    pair, order, remaining = torch.split(torch._standard_gamma(shapes), [2, count, others])
     pair = pair.clamp(min=torch.finfo(pair.dtype).tiny)
-    uniform = (-torch.expm1(-rest)).clamp(max=1 - torch.finfo(rest.dtype).eps / 2)
-    return Chances(pair.max() / pair.sum(), order.argsort(), uniform)
+    uniform = (-torch.expm1(-remaining)).clamp(max=1 - torch.finfo(remaining.dtype).eps / 2)
+    return MixupDraws(pair.max() / pair.sum(), order.argsort(), uniform)
 
 
 def mixup(
     images: Tensor,
     targets: Tensor,  # (B, C) probabilities
-    chances: Chances,
+    draws: MixupDraws,
 ) -> tuple[Tensor, Tensor]:
-    """Blends with one weight of at least one half per batch, so each image stays the main one."""
-    weight, partners, _ = chances
-    mixed = [weight * part + (1 - weight) * part[partners] for part in (images, targets)]
+    """Blend with one weight per batch; it is at least one half, so each image dominates."""
+    weight, partners, _ = draws
+    mixed = [weight * rows + (1 - weight) * rows[partners] for rows in (images, targets)]
     return mixed[0], mixed[1]

@@ -1,4 +1,4 @@
-"""RandAugment: every image draws its own operations and magnitudes, one after the other."""
+"""RandAugment with random operations and magnitudes for every image, not for every batch."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from fullmatch.augment import color, geometry
 
-# The range from which a magnitude is drawn, uniformly; the motions stand last, in their order.
+# Range of the uniform magnitude of each operation; the motions are last, in their order.
 OPERATIONS: dict[str, tuple[float, float]] = {
     "autocontrast": (0.0, 0.0),
     "brightness": (0.05, 0.95),
@@ -15,7 +15,7 @@ OPERATIONS: dict[str, tuple[float, float]] = {
     "contrast": (0.05, 0.95),
     "equalize": (0.0, 0.0),
     "identity": (0.0, 0.0),
-    "posterize": (4.0, 8.0),  # bits, cut to whole ones
+    "posterize": (4.0, 8.0),  # bits, rounded down
     "sharpness": (0.05, 0.95),
     "solarize": (0.0, 256.0),
     "rotate": (-30.0, 30.0),  # degrees
@@ -27,8 +27,8 @@ OPERATIONS: dict[str, tuple[float, float]] = {
 NUMBER = {name: number for number, name in enumerate(OPERATIONS)}
 
 
-class Parameters(NamedTuple):
-    """What the images of a batch carry: their operation's magnitude, and neutral ones elsewhere."""
+class OperationParameters(NamedTuple):
+    """For each image, the magnitude of its operation, and neutral values for all others."""
 
     matrix: Tensor  # (..., 2, 3, B), the others (..., B)
     factor: Tensor
@@ -41,14 +41,16 @@ class Parameters(NamedTuple):
     threshold: Tensor
 
 
-def parameters(operation: Tensor, magnitude: Tensor, size: tuple[int, int]) -> Parameters:
-    """Of all the operations (..., B) at once, since small tensors cost as much as large ones."""
+def operation_parameters(
+    operation: Tensor, magnitude: Tensor, size: tuple[int, int]
+) -> OperationParameters:
+    """Parameters of all operations (..., B) at once: small tensors cost as much as large ones."""
     number = torch.arange(len(OPERATIONS), device=operation.device)
     chosen = operation.unsqueeze(-2) == number[:, None]  # (..., 14, B)
     flags = dict(zip(OPERATIONS, chosen.unbind(-2), strict=True))
     moving = chosen[..., -len(geometry.MOTIONS) :, :]
     blended = flags["brightness"] | flags["color"] | flags["contrast"] | flags["sharpness"]
-    return Parameters(
+    return OperationParameters(
         matrix=geometry.affine_matrix(moving * magnitude.unsqueeze(-2), size),
         factor=torch.where(blended, magnitude, 1.0),
         colored=flags["color"],
@@ -61,32 +63,32 @@ def parameters(operation: Tensor, magnitude: Tensor, size: tuple[int, int]) -> P
     )
 
 
-def perform(images: Tensor, of: Parameters) -> Tensor:
-    """One operation per image, without a branch: all are done, and all but one change nothing."""
-    one = color.per_image
-    images = geometry.affine(images, of.matrix)
-    luma = color.grey(images)
-    backdrop = (  # black, for brightness, when none of the three
-        one(of.contrasted) * color.mean_level(luma)
-        + one(of.colored) * luma
-        + one(of.sharpened) * color.smooth(images)
+def apply_operation(images: Tensor, parameters: OperationParameters) -> Tensor:
+    """One operation per image, without branches: all run, and all but one change nothing."""
+    per_image = color.per_image
+    images = geometry.affine(images, parameters.matrix)
+    luma = color.to_gray(images)
+    backdrop = (  # black, for brightness, if none of the three
+        per_image(parameters.contrasted) * color.mean_level(luma)
+        + per_image(parameters.colored) * luma
+        + per_image(parameters.sharpened) * color.smooth(images)
     )
-    result = color.blend(backdrop, images, of.factor)
-    result = color.pick(one(of.stretched), color.autocontrast(images), result)
-    result = color.pick(one(of.equalized), color.equalize(images), result)
-    return color.solarize(color.posterize(result, of.bits), of.threshold)
+    result = color.blend(backdrop, images, parameters.factor)
+    result = color.pick(per_image(parameters.stretched), color.autocontrast(images), result)
+    result = color.pick(per_image(parameters.equalized), color.equalize(images), result)
+    return color.solarize(color.posterize(result, parameters.bits), parameters.threshold)
 
 
-def apply(images: Tensor, operations: Tensor, magnitudes: Tensor) -> Tensor:
-    """Every image's own operations, (count, B), in turn."""
-    every = parameters(operations, magnitudes, (images.shape[2], images.shape[3]))
-    for turn in zip(*every, strict=True):
-        images = perform(images, Parameters(*turn))
+def apply_operations(images: Tensor, operations: Tensor, magnitudes: Tensor) -> Tensor:
+    """Apply the operations (count, B) of each image one after another."""
+    parameters = operation_parameters(operations, magnitudes, (images.shape[2], images.shape[3]))
+    for each in zip(*parameters, strict=True):
+        images = apply_operation(images, OperationParameters(*each))
     return images
 
 
 class RandAugment(nn.Module):
-    """Applies `count` random operations, each with a probability, and then cuts out a square."""
+    """Applies `count` random operations, each with a probability, and then cutout."""
 
     ranges: Tensor  # (14, 2)
     fill: Tensor  # (3,)
@@ -95,26 +97,26 @@ class RandAugment(nn.Module):
         self,
         count: int,
         probability: float,
-        cutout: tuple[float, float],  # range of the side, as a fraction of the width
+        cutout: tuple[float, float],  # range of the side, relative to the width
         fill: tuple[int, int, int],
     ) -> None:
         super().__init__()
         self.count = count
         self.probability = probability
         self.cutout = cutout
-        # Buffers, since a captured graph cannot copy constants from the host.
+        # Buffers, since a recorded graph cannot copy constants from the host.
         self.register_buffer("ranges", torch.tensor(list(OPERATIONS.values())), persistent=False)
         self.register_buffer("fill", torch.tensor(fill, dtype=torch.uint8), persistent=False)
 
     @property
     def draws(self) -> int:
-        """Random numbers that an image takes."""
+        """Random numbers per image."""
         return (3 if self.probability < 1 else 2) * self.count + 3
 
-    def chosen(self, chance: Tensor) -> tuple[Tensor, Tensor]:
-        """Operations and magnitudes, (count, B) each, of uniform random numbers."""
+    def choose_operations(self, chance: Tensor) -> tuple[Tensor, Tensor]:
+        """Operations and magnitudes, (count, B) each, from uniform random numbers."""
         kind, strength, *applied = torch.split(chance, self.count)
-        operation = whole(kind, len(OPERATIONS))
+        operation = to_integers(kind, len(OPERATIONS))
         low, high = self.ranges[operation].unbind(-1)
         if applied:
             operation = torch.where(applied[0] < self.probability, operation, NUMBER["identity"])
@@ -123,13 +125,13 @@ class RandAugment(nn.Module):
     def forward(self, images: Tensor, chance: Tensor) -> Tensor:
         """`chance` (draws, B) holds uniform random numbers."""
         _, channels, height, width = images.shape
-        images = apply(images, *self.chosen(chance[:-3]))
+        images = apply_operations(images, *self.choose_operations(chance[:-3]))
         low, high = self.cutout
         side, x, y = chance[-3:]
         side = (low + (high - low) * side) * width
         return geometry.cutout(images, x * width, y * height, side, self.fill[:channels])
 
 
-def whole(chance: Tensor, below: int) -> Tensor:
-    """Whole numbers from 0, of uniform random numbers in [0, 1)."""
+def to_integers(chance: Tensor, below: int) -> Tensor:
+    """Integers in [0, below) from uniform random numbers in [0, 1)."""
     return (chance * below).long()  # never `below` itself: float32 rounds the product down

@@ -1,4 +1,4 @@
-"""The views of an image that algorithms ask for by name: plain, weak and strong."""
+"""The views of an image that algorithms use: plain, weak and strong."""
 
 from typing import Literal, get_args
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from fullmatch.augment import geometry
-from fullmatch.augment.randaugment import RandAugment, whole
+from fullmatch.augment.randaugment import RandAugment, to_integers
 from fullmatch.core import Appearance
 
 Strong = Literal["torchssl", "released"]
@@ -14,10 +14,10 @@ VIEWS = ("plain", "weak", "strong")
 
 
 class Augmenter(nn.Module):
-    """Turns stored images into normalised views.
+    """Turns stored images into normalized views.
 
-    Its randomness is a tensor of uniform numbers that may be drawn beforehand: a compiler that
-    sees no draw cannot change their order, so every way of running gives the same views.
+    Its random numbers can be drawn before the call. A compiler then cannot change their order, so
+    eager, compiled and recorded code give the same views.
     """
 
     mean: Tensor  # (C, 1, 1)
@@ -26,11 +26,11 @@ class Augmenter(nn.Module):
     def __init__(self, appearance: Appearance, strong: Strong = "torchssl") -> None:
         super().__init__()
         if strong not in get_args(Strong):
-            raise ValueError(f"strong: given {strong!r}, expected one of {get_args(Strong)}")
+            raise ValueError(f"strong must be one of {get_args(Strong)}; got {strong!r}")
         if len(appearance.mean) not in (1, 3) or len(appearance.mean) != len(appearance.std):
             raise ValueError(
-                f"appearance: given {len(appearance.mean)} means and {len(appearance.std)} "
-                "deviations, expected 1 or 3 of each"
+                "appearance must have 1 or 3 means and as many deviations; "
+                f"got {len(appearance.mean)} and {len(appearance.std)}"
             )
         self.appearance = appearance
         self.strong = strong
@@ -43,47 +43,47 @@ class Augmenter(nn.Module):
             self.register_buffer(name, torch.tensor(value)[:, None, None], persistent=False)
 
     def draw(self, images: Tensor, view: str) -> Tensor:
-        """The random numbers of a view of these images, (draws, B)."""
+        """The random numbers (draws, B) for a view of these images."""
         draws = {"plain": 0, "weak": 3, "strong": 3 + self.randaugment.draws}
         if view not in draws:
-            raise ValueError(f"view: given {view!r}, expected one of {VIEWS}")
+            raise ValueError(f"view must be one of {VIEWS}; got {view!r}")
         return torch.rand(draws[view], len(images), device=images.device)
 
     def forward(self, images: Tensor, view: str, chance: Tensor | None = None) -> Tensor:
-        """`chance` is what `draw` gives, and is drawn here if left out."""
+        """`chance` is the result of `draw`; it is drawn here if left out."""
         self._check(images)
         chance = self.draw(images, view) if chance is None else chance
         if view == "plain":
-            return self.normalize(self._centre(images))
+            return self.normalize(self._center(images))
         if view == "weak":
             return self.normalize(self._shift(images, chance))
-        shift, rest = chance[:3], chance[3:]
+        shift, operations = chance[:3], chance[3:]
         if self.strong == "torchssl":
-            return self.normalize(self._shift(self.randaugment(images, rest), shift))
-        return self.normalize(self.randaugment(self._shift(images, shift), rest))
+            return self.normalize(self._shift(self.randaugment(images, operations), shift))
+        return self.normalize(self.randaugment(self._shift(images, shift), operations))
 
     def normalize(self, images: Tensor) -> Tensor:
-        # Not of torch's default type, which a program may have changed since.
+        # Not torch's default dtype, which a program may have changed.
         return (images.to(self.mean.dtype) / 255 - self.mean) / self.std
 
     def _size(self, images: Tensor) -> tuple[int, int]:
         side = self.appearance.crop
         return (images.shape[2], images.shape[3]) if side is None else (side, side)
 
-    def _centre(self, images: Tensor) -> Tensor:
+    def _center(self, images: Tensor) -> Tensor:
         height, width = self._size(images)
         top = round((images.shape[2] - height) / 2)
         left = round((images.shape[3] - width) / 2)
         return images[:, :, top : top + height, left : left + width]
 
     def _shift(self, images: Tensor, chance: Tensor) -> Tensor:
-        """A random mirror image and a random window of each image."""
+        """A random flip and a random crop of each image."""
         (height, width), padding = self._size(images), self.appearance.padding
         spare = 2 * padding + 1
         mirrored, down, right = chance
         flip = mirrored < 0.5 if self.appearance.flip else None
-        top = whole(down, images.shape[2] - height + spare)
-        left = whole(right, images.shape[3] - width + spare)
+        top = to_integers(down, images.shape[2] - height + spare)
+        left = to_integers(right, images.shape[3] - width + spare)
         # The released code pads with black; reflection is TorchSSL's.
         reflected = self.strong == "torchssl"
         return geometry.flip_crop(images, flip, top, left, (height, width), padding, reflected)
@@ -92,12 +92,12 @@ class Augmenter(nn.Module):
         channels, padding = len(self.mean), self.appearance.padding
         if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[1] != channels:
             raise ValueError(
-                f"images: given {images.dtype} of shape {tuple(images.shape)}, "
-                f"expected uint8 of shape (batch, {channels}, height, width)"
+                f"images must be uint8 of shape (batch, {channels}, height, width); "
+                f"got {images.dtype} of shape {tuple(images.shape)}"
             )
         side, least = min(images.shape[2:]), max(self.appearance.crop or 1, padding + 1)
         if side < least:
             raise ValueError(
-                f"images: given sides {tuple(images.shape[2:])}, expected at least {least} "
-                f"for padding {padding} and crop {self.appearance.crop}"
+                f"images must have sides of at least {least} for padding {padding} and crop "
+                f"{self.appearance.crop}; got {tuple(images.shape[2:])}"
             )

@@ -1,4 +1,4 @@
-"""Losses as plain functions of tensors: they need torch and nothing else of this package."""
+"""Losses as plain functions of tensors; they need only torch, nothing else of this package."""
 
 from .adversarial import adversarial_perturbation
 from .consistency import cross_entropy, entropy, sharpen, squared_distance

@@ -1,4 +1,4 @@
-"""The small change of a picture to which its prediction is most sensitive."""
+"""The small perturbation of an image to which its prediction is most sensitive."""
 
 from collections.abc import Callable
 from numbers import Integral
@@ -10,11 +10,11 @@ from .consistency import cross_entropy
 from .precision import check_rows, check_scalars, check_tensors
 
 
-def unit(rows: Tensor) -> Tensor:
-    """Each row scaled to length 1 over all its dimensions; a row of zeros stays one."""
+def normalize_rows(rows: Tensor) -> Tensor:
+    """Scale each row to length 1 over all its dimensions; a row of zeros stays zero."""
     flat = rows.flatten(1)
     tiny = torch.finfo(rows.dtype).tiny
-    # By the largest entry first: squares of a gradient near 1e-20 would vanish in float32.
+    # First by the largest entry: squares of a gradient near 1e-20 would underflow in float32.
     flat = flat / flat.abs().amax(dim=1, keepdim=True).clamp(min=tiny)
     length = flat.square().sum(dim=1, keepdim=True).sqrt()
     return (flat / length.clamp(min=tiny)).view_as(rows)
@@ -23,17 +23,17 @@ def unit(rows: Tensor) -> Tensor:
 def adversarial_perturbation(
     predict: Callable[[Tensor], Tensor],  # images -> logits
     images: Tensor,
-    probs: Tensor,  # (B, C), what `predict` makes of the images as they are
+    probs: Tensor,  # (B, C), predictions of the unperturbed images
     *,
     xi: float = 1e-6,
     epsilon: float = 6.0,
     iterations: int = 1,
 ) -> Tensor:
-    """A perturbation of length epsilon per image, found by power iteration; without gradient.
+    """A perturbation of length epsilon per image, by power iteration; without gradient.
 
-    `torch.func.grad` differentiates by the perturbation alone, so nothing reaches the
-    parameters, and it can be traced, which `torch.autograd.grad` cannot. It forbids `predict` to
-    write to buffers: give batch norms copies of theirs.
+    `torch.func.grad` differentiates only with respect to the perturbation, so the parameters get
+    no gradient, and it can be traced, unlike `torch.autograd.grad`. `predict` must not write to
+    buffers: give batch norms copies of theirs.
     """
     check_tensors(images=images, probs=probs)
     if images.ndim < 2 or not images.is_floating_point():
@@ -43,7 +43,7 @@ def adversarial_perturbation(
         )
     check_rows(probs=probs)
     if len(probs) != len(images):
-        raise ValueError(f"probs must have {len(images)} rows, one an image; got {len(probs)}")
+        raise ValueError(f"probs must have {len(images)} rows, one per image; got {len(probs)}")
     if not callable(predict):
         raise TypeError(f"predict must be a function from images to logits; got {predict!r}")
     if not isinstance(iterations, int | Integral):
@@ -58,5 +58,5 @@ def adversarial_perturbation(
     with torch.no_grad():
         direction = torch.randn_like(images)
         for _ in range(iterations):
-            direction = torch.func.grad(divergence)(xi * unit(direction))
-        return epsilon * unit(direction)
+            direction = torch.func.grad(divergence)(xi * normalize_rows(direction))
+        return epsilon * normalize_rows(direction)

@@ -1,47 +1,47 @@
-"""The losses that pull two predictions together, and the sharpening of the one that leads."""
+"""Losses that make two predictions agree, and sharpening of the target."""
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from .precision import (
-    blanked,
     check_numbers,
     check_rows,
     check_shape,
     check_tensors,
-    possible,
-    widened,
+    mask_impossible,
+    widen,
+    zero_rows,
 )
 
-NEVER = -(2**31)  # ignored as a label; torch's own choice, -100, would leave rows out unasked
+NEVER = -(2**31)  # ignored label; torch's default of -100 would silently leave out rows
 
 
 def cross_entropy(logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
     """Weighted cross-entropy, averaged over all rows, those of weight 0 included.
 
     `target` holds labels (N,) int64 or probabilities (N, C). A row of weight 0 adds exactly 0 to
-    the value and to every gradient, even where its logits or its target are not finite, or its
-    label is -1. Every other row needs a label from 0 to C - 1: none, -100 included, is ignored. A
-    class of probability 0 adds 0, even where its logit is -inf. An empty batch gives 0.
+    the value and to every gradient, even if its logits or its target are not finite, or its label
+    is -1. Every other row needs a label from 0 to C - 1: no label is ignored, not even -100. A
+    class of probability 0 adds 0, even if its logit is -inf. An empty batch gives 0.
     """
     _check(logits, target, weight)
-    logits = widened(logits)
+    logits = widen(logits)
     if len(logits) == 0:
         return logits.sum()
     soft = target.ndim == 2
     if weight is not None:
         weight = weight.to(logits.dtype)
         unused = weight == 0
-        logits = blanked(logits, unused)
-        target = blanked(target, unused) if soft else target.masked_fill(unused, 0)
+        logits = zero_rows(logits, unused)
+        target = zero_rows(target, unused) if soft else target.masked_fill(unused, 0)
     if soft:
         target = target.to(logits.dtype)
-        logits = possible(logits, target)
+        logits = mask_impossible(logits, target)
     if weight is None:
         return F.cross_entropy(logits, target, ignore_index=NEVER)
-    lost = F.cross_entropy(logits, target, ignore_index=NEVER, reduction="none")
-    return (lost * weight).mean()
+    losses = F.cross_entropy(logits, target, ignore_index=NEVER, reduction="none")
+    return (losses * weight).mean()
 
 
 def squared_distance(probs_a: Tensor, probs_b: Tensor) -> Tensor:
@@ -52,17 +52,17 @@ def squared_distance(probs_a: Tensor, probs_b: Tensor) -> Tensor:
             f"probs_b must have the shape of probs_a, {tuple(probs_a.shape)}; "
             f"got {tuple(probs_b.shape)}"
         )
-    return (widened(probs_a) - widened(probs_b)).square().sum() / max(probs_a.numel(), 1)
+    return (widen(probs_a) - widen(probs_b)).square().sum() / max(probs_a.numel(), 1)
 
 
 def sharpen(probs: Tensor, temperature: float) -> Tensor:
-    """Probabilities to the power 1 / temperature, renormalised: below 1 it favours the largest."""
+    """Probabilities to the power 1 / temperature, renormalized: sharper below 1."""
     check_tensors(probs=probs)
     check_numbers(temperature=temperature)
     if not temperature > 0:
         raise ValueError(f"temperature must be greater than 0; got {temperature}")
-    probs = widened(probs)
-    # Relative to the largest, so that a small temperature cannot make a whole row vanish.
+    probs = widen(probs)
+    # Relative to the largest, so that a whole row does not underflow at a small temperature.
     powers = (probs / probs.amax(dim=-1, keepdim=True)).pow(1 / temperature)
     return powers / powers.sum(dim=-1, keepdim=True)
 
@@ -70,7 +70,7 @@ def sharpen(probs: Tensor, temperature: float) -> Tensor:
 def entropy(logits: Tensor) -> Tensor:
     """Mean entropy of the rows' predictions; a class with logit -inf adds 0."""
     check_rows(logits=logits)
-    log_p = widened(logits).log_softmax(dim=1)
+    log_p = widen(logits).log_softmax(dim=1)
     return (log_p.exp() * -log_p.masked_fill(log_p == -torch.inf, 0)).sum() / max(len(logits), 1)
 
 

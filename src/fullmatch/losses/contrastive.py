@@ -1,22 +1,22 @@
-"""Losses on embeddings: how alike rows are, and which rows ought to be alike."""
+"""Losses on embeddings: how similar rows are, and which rows should be similar."""
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from .precision import (
-    averaged,
-    blanked,
     check_rows,
     check_scalars,
     check_shape,
     check_tensors,
-    widened,
+    mean_or_zero,
+    widen,
+    zero_rows,
 )
 
 
 def inner_products(rows: Tensor, others: Tensor) -> Tensor:  # (N, d), (K, d) -> (N, K)
-    """Of every row with every other one; autocast would round them to three digits."""
+    """Inner products of all pairs of rows, not in autocast, which rounds to three digits."""
     check_tensors(rows=rows, others=others)
     if rows.ndim != 2 or others.ndim != 2 or rows.shape[1] != others.shape[1]:
         raise ValueError(
@@ -25,13 +25,13 @@ def inner_products(rows: Tensor, others: Tensor) -> Tensor:  # (N, d), (K, d) ->
         )
     dtype = torch.promote_types(rows.dtype, others.dtype)
     with torch.autocast(rows.device.type, enabled=False):
-        return widened(rows.to(dtype)) @ widened(others.to(dtype)).T
+        return widen(rows.to(dtype)) @ widen(others.to(dtype)).T
 
 
 def cosine_distance(rows: Tensor, others: Tensor, weight: Tensor | None = None) -> Tensor:
     """1 - cosine of each pair of rows, weighted, averaged over all rows.
 
-    A row of weight 0 adds exactly 0, even where it is not finite.
+    A row of weight 0 adds exactly 0, even if it is not finite.
     """
     check_rows(rows=rows, others=others)
     if rows.shape != others.shape:
@@ -40,13 +40,13 @@ def cosine_distance(rows: Tensor, others: Tensor, weight: Tensor | None = None) 
         )
     if weight is not None:
         check_shape("weight", weight, len(rows))
-        rows, others = blanked(rows, weight == 0), blanked(others, weight == 0)
-    distance = 1 - F.cosine_similarity(widened(rows), widened(others), dim=1)
-    return averaged(distance if weight is None else distance * weight)
+        rows, others = zero_rows(rows, weight == 0), zero_rows(others, weight == 0)
+    distance = 1 - F.cosine_similarity(widen(rows), widen(others), dim=1)
+    return mean_or_zero(distance if weight is None else distance * weight)
 
 
 def label_graph(probs: Tensor, cut: float) -> Tensor:  # (N, C) -> (N, N), rows sum to 1
-    """How likely two images share a class, 1 with itself; links weaker than `cut` are removed."""
+    """Probability that two images share a class, 1 on the diagonal; 0 if below `cut`."""
     check_rows(probs=probs)
     check_scalars(cut=cut)
     links = inner_products(probs, probs)

@@ -1,4 +1,4 @@
-"""FullMatch's whole objective as one module, for people with a training loop of their own."""
+"""FullMatch's whole objective as one module, for your own training loop."""
 
 import math
 from numbers import Integral
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from .consistency import cross_entropy
 from .full import (
+    PreparedViews,
     Reduction,
     adaptive_k,
     adaptive_negative_of,
@@ -16,18 +17,18 @@ from .full import (
     check_views,
     entropy_meaning_of,
     negative_labels,
-    prepare,
+    prepare_views,
 )
-from .precision import check_scalars, check_tensors, widened
+from .precision import check_scalars, check_tensors, widen
 
 Variant = Literal["released", "paper"]
 
-# The square of FixMatch's threshold, 0.95; it stays where another threshold is used.
+# The square of FixMatch's threshold, 0.95; used with any threshold.
 CEILING = 0.9025
 
 
 class FullMatchTerms(NamedTuple):
-    """The objective, its four parts before alpha and beta, and what happened; all on the device."""
+    """The objective, its four parts before alpha and beta, and metrics, all on the device."""
 
     total: Tensor
     supervised: Tensor
@@ -38,10 +39,10 @@ class FullMatchTerms(NamedTuple):
 
 
 class FullMatchLoss(nn.Module):
-    """Supervised + FixMatch + alpha * adaptive negative + beta * entropy meaning; keeps no state.
+    """Supervised + FixMatch + alpha * adaptive negative + beta * entropy meaning; stateless.
 
     "released" averages entropy meaning over its own entries and leaves out those with p > 0.9025,
-    as the authors' code does; "paper" divides by U * C and leaves out nothing, as printed.
+    as in the authors' code; "paper" divides by U * C and leaves out nothing, as in the paper.
     """
 
     def __init__(
@@ -76,30 +77,19 @@ class FullMatchLoss(nn.Module):
         labels: Tensor,  # (L,) int64
         weak_logits: Tensor,  # (U, C), never differentiated
         strong_logits: Tensor,  # (U, C)
-        k: int | Tensor | None = None,  # None: of this batch; else say, the largest of all ranks
+        k: int | Tensor | None = None,  # None: of this batch; or the maximum of all ranks
     ) -> FullMatchTerms:
         check_views(strong_logits, weak_logits)
-        for name, logits in (("labeled_logits", labeled_logits), ("strong_logits", strong_logits)):
-            check_tensors(**{name: logits})
-            if logits.ndim != 2 or logits.shape[1] != self.num_classes:
-                raise ValueError(
-                    f"{name} must have {self.num_classes} classes, (rows, {self.num_classes}); "
-                    f"got shape {tuple(logits.shape)}"
-                )
+        self._check_classes(labeled_logits=labeled_logits, strong_logits=strong_logits)
         weak_logits = weak_logits.detach()
         if k is None:
             k = adaptive_k(strong_logits, weak_logits)
-        pair = prepare(strong_logits, weak_logits, negative_labels(weak_logits, k))
-        confidence, label = widened(weak_logits).softmax(dim=1).max(dim=1)
-        selected = (confidence >= self.threshold) & pair.usable
-
-        released = self.variant == "released"
-        reduction: Reduction = "active" if released else "paper"
-        ceiling = CEILING if released else None
+        views = prepare_views(strong_logits, weak_logits, negative_labels(weak_logits, k))
+        confidence, label = widen(weak_logits).softmax(dim=1).max(dim=1)
+        selected = (confidence >= self.threshold) & views.usable
         supervised = cross_entropy(labeled_logits, labels)
         consistency = cross_entropy(strong_logits, label, selected)
-        negative = adaptive_negative_of(pair, None, ceiling)
-        meaning = entropy_meaning_of(pair, selected, "bce", reduction, ceiling)
+        negative, meaning = self._full_losses(views, selected)
         return FullMatchTerms(
             total=supervised + consistency + self.alpha * negative + self.beta * meaning,
             supervised=supervised,
@@ -109,8 +99,27 @@ class FullMatchLoss(nn.Module):
             metrics={
                 "selected": selected.float().mean(),
                 "k": torch.as_tensor(k, device=labels.device).long().clamp(2, self.num_classes),
-                "negatives": pair.negative.sum(dim=1).float().mean(),
+                "negatives": views.negative.sum(dim=1).float().mean(),
             },
+        )
+
+    def _check_classes(self, **logits: Tensor) -> None:
+        for name, rows in logits.items():
+            check_tensors(**{name: rows})
+            if rows.ndim != 2 or rows.shape[1] != self.num_classes:
+                raise ValueError(
+                    f"{name} must have {self.num_classes} classes, (rows, {self.num_classes}); "
+                    f"got shape {tuple(rows.shape)}"
+                )
+
+    def _full_losses(self, views: PreparedViews, selected: Tensor) -> tuple[Tensor, Tensor]:
+        """Adaptive negative and entropy meaning, in this variant."""
+        released = self.variant == "released"
+        reduction: Reduction = "active" if released else "paper"
+        ceiling = CEILING if released else None
+        return (
+            adaptive_negative_of(views, None, ceiling),
+            entropy_meaning_of(views, selected, "bce", reduction, ceiling),
         )
 
     def extra_repr(self) -> str:
