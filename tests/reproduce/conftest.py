@@ -4,21 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from fullmatch.reproduce.grid import ABLATIONS, METHODS, Cell, Row, config_for
+from fullmatch.reproduce.grid import ABLATIONS, METHODS, TableCell, TableRow, config_for
 from fullmatch.reproduce.ledger import Ledger
 from fullmatch.reproduce.provenance import current_code
 from fullmatch.reproduce.recording import make_entry
 from tests.small_runs import finish
 
-CELL = Cell("digits", 40)
+CELL = TableCell("digits", 40)
 STEPS = 8
 
 
-def row_named(name: str) -> Row:
+def row_named(name: str) -> TableRow:
     return next(row for row in (*METHODS, *ABLATIONS) if row.name == name)
 
 
-def train(row: Row, fold: int, out: Path, steps: int = STEPS) -> Path:
+def train(row: TableRow, fold: int, out: Path, steps: int = STEPS) -> Path:
     from dataclasses import replace
 
     from fullmatch.experiment.run import start

@@ -5,7 +5,7 @@ import pytest
 from fullmatch.errors import UserError
 from fullmatch.experiment import presets
 from fullmatch.reproduce import grid
-from fullmatch.reproduce.grid import TABLES, Cell
+from fullmatch.reproduce.grid import TABLES, TableCell
 
 
 def test_paper_cells() -> None:
@@ -84,7 +84,7 @@ def test_keys_of_rows_are_unique() -> None:
 
 def test_steps() -> None:
     row = grid.METHODS[0]
-    assert grid.config_for(row, Cell("cifar10", 40), 0, 7).training.steps == 7
+    assert grid.config_for(row, TableCell("cifar10", 40), 0, 7).training.steps == 7
 
 
 @pytest.mark.parametrize("text", ["0,3-1", "3-1", "0-99999999999"])

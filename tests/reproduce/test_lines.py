@@ -7,15 +7,21 @@ import pytest
 
 from fullmatch.reproduce import grid, provenance
 from fullmatch.reproduce.entry import LedgerEntry, LedgerScores
-from fullmatch.reproduce.grid import TABLES, Cell, Row, config_for
+from fullmatch.reproduce.grid import TABLES, TableCell, TableRow, config_for
 from fullmatch.reproduce.lines import TableLine, build_lines
 from tests.reproduce.conftest import row_named
 
-CIFAR = Cell("cifar10", 250)
+CIFAR = TableCell("cifar10", 250)
 
 
 def make_entry(
-    row: Row, fold: int, best: float, *, steps: int = 100, cell: Cell = CIFAR, **fields: Any
+    row: TableRow,
+    fold: int,
+    best: float,
+    *,
+    steps: int = 100,
+    cell: TableCell = CIFAR,
+    **fields: Any,
 ) -> LedgerEntry:
     scores = LedgerScores(
         last=best - 0.02,
@@ -84,17 +90,17 @@ def test_different_steps_are_on_separate_lines() -> None:
         make_entry(row, 1, 0.9, steps=200),
         make_entry(row, 1, 0.82),
     ]
-    found = build_lines(TABLES[1], [row], [CIFAR], entries)
-    assert [(line.steps, line.folds) for line in found] == [(100, (0, 1)), (200, (1,))]
-    assert found[1].scores["best"].deviation is None
+    lines = build_lines(TABLES[1], [row], [CIFAR], entries)
+    assert [(line.steps, line.folds) for line in lines] == [(100, (0, 1)), (200, (1,))]
+    assert lines[1].scores["best"].deviation is None
 
 
 def test_different_settings_are_on_separate_lines() -> None:
     row = row_named("FixMatch")
     other = with_setting(make_entry(row, 1, 0.9), "optimizer", "rate", 0.1)
-    found = build_lines(TABLES[1], [row], [CIFAR], [make_entry(row, 0, 0.8), other], code="abc")
-    assert [line.marks for line in found] == [(), ("other settings",)]
-    assert [line.settings for line in found] == [(), ("optimizer.rate=0.1",)]
+    lines = build_lines(TABLES[1], [row], [CIFAR], [make_entry(row, 0, 0.8), other], code="abc")
+    assert [line.marks for line in lines] == [(), ("other settings",)]
+    assert [line.settings for line in lines] == [(), ("optimizer.rate=0.1",)]
     # With nothing to distinguish it from, its settings are not named.
     assert only(build_lines(TABLES[1], [row], [CIFAR], [other])).settings == ()
     longer = [make_entry(row, 0, 0.8, steps=200), other]
@@ -108,8 +114,8 @@ def test_changed_settings_are_named_even_if_they_no_longer_exist() -> None:
     changed = with_setting(with_setting(entry, "data", "flip", False), "training", "threads", 2)
     old = with_setting(entry, "optimizer", "forgotten", 1)
     old = without_setting(old, "training", "weak_gradient")
-    found = build_lines(TABLES[1], [row], [CIFAR], [changed, old])
-    assert [line.settings for line in found] == [("data.flip=false",), ("optimizer.forgotten=1",)]
+    lines = build_lines(TABLES[1], [row], [CIFAR], [changed, old])
+    assert [line.settings for line in lines] == [("data.flip=false",), ("optimizer.forgotten=1",)]
 
 
 def test_runs_with_settings_that_no_longer_exist_are_marked() -> None:
@@ -131,36 +137,36 @@ def test_changed_code_is_marked(code: str, mark: tuple[str, ...]) -> None:
 
 def test_every_ablation_has_only_its_own_runs() -> None:
     entries = [make_entry(row, 0, 0.5 + i / 100) for i, row in enumerate(grid.ABLATIONS)]
-    found = build_lines(TABLES[3], grid.ABLATIONS, [CIFAR], entries)
-    assert [line.scores["best"].mean for line in found] == pytest.approx(list(range(50, 57)))
-    assert all(line.published is None for line in found)  # the paper has another cell
+    lines = build_lines(TABLES[3], grid.ABLATIONS, [CIFAR], entries)
+    assert [line.scores["best"].mean for line in lines] == pytest.approx(list(range(50, 57)))
+    assert all(line.published is None for line in lines)  # the paper has another cell
 
 
 def test_one_run_is_in_several_tables() -> None:
-    row, cell = row_named("FullMatch"), Cell("cifar100", 10_000)
+    row, cell = row_named("FullMatch"), TableCell("cifar100", 10_000)
     entries = [make_entry(row, 0, 0.78, cell=cell)]
     for number, paper in ((1, 78.56), (4, 78.46)):
         table = TABLES[number]
-        found = build_lines(table, table.rows, [cell], entries)
-        run = only([line for line in found if line.steps])
+        lines = build_lines(table, table.rows, [cell], entries)
+        run = only([line for line in lines if line.steps])
         assert run.published and run.published.mean == paper
 
 
 def test_svhn_without_extra_images_has_no_number_of_the_paper() -> None:
     row = row_named("FullMatch")
-    entries = [make_entry(row, 0, 0.9, cell=Cell("svhn-noextra", 40))]
-    line = only(build_lines(TABLES[1], [row], [Cell("svhn-noextra", 40)], entries))
+    entries = [make_entry(row, 0, 0.9, cell=TableCell("svhn-noextra", 40))]
+    line = only(build_lines(TABLES[1], [row], [TableCell("svhn-noextra", 40)], entries))
     assert line.published is None and line.difference is None
-    nothing = only(build_lines(TABLES[1], [row], [Cell("svhn", 40)], entries))
+    nothing = only(build_lines(TABLES[1], [row], [TableCell("svhn", 40)], entries))
     assert nothing.steps is None and nothing.published is not None
 
 
 def test_top5() -> None:
-    row, cell = row_named("FullFlex"), Cell("imagenet", 100_000)
-    found = build_lines(TABLES[2], [row], [cell], [make_entry(row, 0, 0.5, cell=cell)])
-    assert [line.measure for line in found] == ["top1", "top5"]
-    assert found[1].scores["best"].mean == pytest.approx(95.0)
-    assert found[1].difference == pytest.approx(95.0 - 81.38)
+    row, cell = row_named("FullFlex"), TableCell("imagenet", 100_000)
+    lines = build_lines(TABLES[2], [row], [cell], [make_entry(row, 0, 0.5, cell=cell)])
+    assert [line.measure for line in lines] == ["top1", "top5"]
+    assert lines[1].scores["best"].mean == pytest.approx(95.0)
+    assert lines[1].difference == pytest.approx(95.0 - 81.38)
 
 
 def test_the_newest_of_two_runs_of_a_fold_counts() -> None:

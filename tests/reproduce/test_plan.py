@@ -13,7 +13,7 @@ from fullmatch.experiment import presets
 from fullmatch.experiment import run as experiment
 from fullmatch.experiment.run import Run, start
 from fullmatch.reproduce import grid, provenance
-from fullmatch.reproduce.grid import Cell
+from fullmatch.reproduce.grid import TableCell
 from fullmatch.reproduce.ledger import Ledger
 from fullmatch.reproduce.plan import (
     PlannedRun,
@@ -56,7 +56,7 @@ def statuses(planned: list[PlannedRun]) -> list[RunStatus]:
     return [item.status for item in planned]
 
 
-def planned_run(name: str, cell: Cell, status: RunStatus = NEW) -> PlannedRun:
+def planned_run(name: str, cell: TableCell, status: RunStatus = NEW) -> PlannedRun:
     row = row_named(name)
     return PlannedRun(row, cell, 0, grid.config_for(row, cell, 0), Path("x"), status)
 
@@ -171,7 +171,7 @@ def test_missing_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fullmatch.data.sources.benchmarks.download_benchmark", fail_to_download)
     ledger, runs = Ledger(tmp_path / "ledger"), tmp_path / "runs"
     rows = [row_named("FixMatch")]
-    planned = plan_runs(rows, [Cell("cifar10", 40)], [0], ledger=ledger, runs=runs, steps=8)
+    planned = plan_runs(rows, [TableCell("cifar10", 40)], [0], ledger=ledger, runs=runs, steps=8)
     (outcome,) = execute_runs(planned, ledger, finish)
     assert outcome.skipped and "cannot be downloaded" in outcome.message
     assert "\n" not in outcome.message
@@ -200,21 +200,21 @@ def test_fastest_run_of_a_day_counts_unless_its_step_differs() -> None:
 
 def test_speed_of_another_network_does_not_count() -> None:
     row = row_named("FixMatch")
-    other = make_entry(row, 0, 0.8, cell=Cell("cifar100", 400), steps_per_second=9.0)
+    other = make_entry(row, 0, 0.8, cell=TableCell("cifar100", 400), steps_per_second=9.0)
     assert estimate_cost(planned_run("FixMatch", CIFAR), [other]).source == "assumed"
 
 
 def test_obstacles_are_known_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FULLMATCH_DATA", str(tmp_path))
 
-    def obstacle(name: str, cell: Cell, status: RunStatus = NEW) -> str | None:
+    def obstacle(name: str, cell: TableCell, status: RunStatus = NEW) -> str | None:
         return find_obstacle(planned_run(name, cell, status))
 
     assert obstacle("FixMatch", CIFAR) is None  # it can be downloaded
     assert obstacle("SemCo", CIFAR) == "needs embeddings"
     assert obstacle("SemCo", CIFAR, STOPPED) is None  # it was started, so it had them
-    assert obstacle("FixMatch", Cell("imagenet", 100_000)) == "needs its data"
-    assert obstacle("FixMatch", Cell("digits", 99_999)) == "needs more than its 1,297 images"
+    assert obstacle("FixMatch", TableCell("imagenet", 100_000)) == "needs its data"
+    assert obstacle("FixMatch", TableCell("digits", 99_999)) == "needs more than its 1,297 images"
 
 
 def test_cost_of_a_stopped_run_is_that_of_its_remaining_steps(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fullmatch.reproduce import tables
-from fullmatch.reproduce.grid import TABLES, Cell
+from fullmatch.reproduce.grid import TABLES, TableCell
 from fullmatch.reproduce.lines import TableLine, build_lines
 from tests.reproduce.conftest import row_named
 from tests.reproduce.test_lines import CIFAR, make_entry, with_setting
@@ -36,11 +36,11 @@ def test_markdown() -> None:
 
 
 def test_csv_has_plain_numbers() -> None:
-    found = list(csv.DictReader(tables.to_csv(example_lines()).splitlines()))
-    assert float(found[0]["best_mean"]) == 80.5 and float(found[0]["best_deviation"]) == 0.5
-    assert found[1]["best_deviation"] == "" and found[1]["steps"] == "200"
-    assert float(found[1]["difference"]) == -10.36
-    assert found[2]["best_mean"] == "" and found[2]["paper_mean"] == "94.89"
+    rows = list(csv.DictReader(tables.to_csv(example_lines()).splitlines()))
+    assert float(rows[0]["best_mean"]) == 80.5 and float(rows[0]["best_deviation"]) == 0.5
+    assert rows[1]["best_deviation"] == "" and rows[1]["steps"] == "200"
+    assert float(rows[1]["difference"]) == -10.36
+    assert rows[2]["best_mean"] == "" and rows[2]["paper_mean"] == "94.89"
 
 
 def test_latex() -> None:
@@ -61,8 +61,8 @@ def test_lines_of_one_method_differ_in_every_format() -> None:
     text = tables.to_latex(TABLES[1], lines_of_one_method())
     assert r"data.split=a\_b\#\{\textasciitilde{}\}\textbackslash{}c.json" in text
     assert "& other settings" in text and "other settings: not the ones published here now" in text
-    found = list(csv.DictReader(tables.to_csv(lines_of_one_method()).splitlines()))
-    assert [line["settings"] for line in found] == ["", r"data.split=a_b#{~}\c.json"]
+    rows = list(csv.DictReader(tables.to_csv(lines_of_one_method()).splitlines()))
+    assert [line["settings"] for line in rows] == ["", r"data.split=a_b#{~}\c.json"]
     assert "A setting after a method's name" in " ".join(tables.make_notes(lines_of_one_method()))
     assert "A setting after a method's name" not in " ".join(tables.make_notes(example_lines()))
 
@@ -72,7 +72,7 @@ def test_notes() -> None:
     assert "chosen on the test images" in words and "1,048,576" in words
     assert "on separate lines" in words and "other code:" in words and "extra" not in words
     row = row_named("FixMatch")
-    noextra = build_lines(TABLES[1], [row], [Cell("svhn-noextra", 40)], [])
+    noextra = build_lines(TABLES[1], [row], [TableCell("svhn-noextra", 40)], [])
     assert "the paper's numbers do not apply to it" in " ".join(tables.make_notes(noextra))
 
 

@@ -42,7 +42,7 @@ class LedgerScores:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntry:
-    """All that is kept of a run: enough to judge it, to repeat it and to draw its curves."""
+    """What the ledger stores of a run: enough to judge it, repeat it and draw its curves."""
 
     format: int = FORMAT
     name: str

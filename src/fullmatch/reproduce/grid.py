@@ -18,7 +18,7 @@ MAX_FOLDS = 1000  # in one range; more is a typo
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A method as a table names it, and its spec."""
 
     name: str
@@ -36,7 +36,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A data set and the number of its labels that are used."""
 
     data: str
@@ -52,13 +52,15 @@ class PaperTable:
 
     number: int
     title: str
-    rows: tuple[Row, ...]
-    cells: tuple[Cell, ...]
+    rows: tuple[TableRow, ...]
+    cells: tuple[TableCell, ...]
     measures: tuple[str, ...] = ("top1",)
 
 
-def _rows(**algorithms: str) -> tuple[Row, ...]:
-    return tuple(Row(name.replace("_", "-"), algorithm) for name, algorithm in algorithms.items())
+def _rows(**algorithms: str) -> tuple[TableRow, ...]:
+    return tuple(
+        TableRow(name.replace("_", "-"), algorithm) for name, algorithm in algorithms.items()
+    )
 
 
 METHODS = _rows(
@@ -81,16 +83,16 @@ METHODS = _rows(
 EML = {"adaptive_negative": False}
 ANL = {"entropy_meaning": False}
 ABLATIONS = (
-    Row("FixMatch", "fixmatch"),
-    Row("FixMatch+EML(CE)", "fullmatch", {**EML, "form": "ce"}),
-    Row("FixMatch+EML(BCE)", "fullmatch", EML),
-    Row("FixMatch+ANL(w PL)", "fullmatch", {**ANL, "negatives_on": "selected"}),
-    Row("FixMatch+ANL(w/o PL)", "fullmatch", {**ANL, "negatives_on": "unselected"}),
-    Row("FixMatch+ANL(all)", "fullmatch", ANL),
-    Row("FullMatch", "fullmatch"),
+    TableRow("FixMatch", "fixmatch"),
+    TableRow("FixMatch+EML(CE)", "fullmatch", {**EML, "form": "ce"}),
+    TableRow("FixMatch+EML(BCE)", "fullmatch", EML),
+    TableRow("FixMatch+ANL(w PL)", "fullmatch", {**ANL, "negatives_on": "selected"}),
+    TableRow("FixMatch+ANL(w/o PL)", "fullmatch", {**ANL, "negatives_on": "unselected"}),
+    TableRow("FixMatch+ANL(all)", "fullmatch", ANL),
+    TableRow("FullMatch", "fullmatch"),
 )
 SWEEP = tuple(
-    Row(weights_name(alpha, beta), "fullmatch", {"alpha": alpha, "beta": beta})
+    TableRow(weights_name(alpha, beta), "fullmatch", {"alpha": alpha, "beta": beta})
     for alpha in (0.5, 1.0, 2.0)
     for beta in (0.5, 1.0, 2.0)
 )
@@ -100,7 +102,7 @@ TABLES = {
         "Top-1 accuracy (%)",
         METHODS,
         tuple(
-            Cell(data, labels)
+            TableCell(data, labels)
             for data in ("cifar10", "cifar100", "svhn", "stl10")
             for labels in presets.LABELS[data]
         ),
@@ -109,15 +111,15 @@ TABLES = {
         2,
         "Top-1 and top-5 accuracy (%) on ImageNet",
         tuple(row for row in METHODS if row.name in ("UPS", "NP-Match") or row in METHODS[-4:]),
-        (Cell("imagenet", 100_000),),
+        (TableCell("imagenet", 100_000),),
         ("top1", "top5"),
     ),
-    3: PaperTable(3, "Ablation of FullMatch", ABLATIONS, (Cell("cifar100", 400),)),
-    4: PaperTable(4, "Weights of the two losses", SWEEP, (Cell("cifar100", 10_000),)),
+    3: PaperTable(3, "Ablation of FullMatch", ABLATIONS, (TableCell("cifar100", 400),)),
+    4: PaperTable(4, "Weights of the two losses", SWEEP, (TableCell("cifar100", 10_000),)),
 }
 
 
-def parse_cell(text: str) -> Cell:
+def parse_cell(text: str) -> TableCell:
     """A cell from text such as cifar10-250."""
     data, _, labels = text.strip().rpartition("-")
     cells = [f"{name}-{count}" for name, counts in presets.LABELS.items() for count in counts]
@@ -126,10 +128,10 @@ def parse_cell(text: str) -> Cell:
             f"unknown cell {text!r}: expected DATA-LABELS, such as {', '.join(cells)}"
             f"{did_you_mean(text, cells)}"
         )
-    return Cell(data, int(labels))
+    return TableCell(data, int(labels))
 
 
-def find_row(table: PaperTable, name: str) -> Row:
+def find_row(table: PaperTable, name: str) -> TableRow:
     """A row by its name, its key or its algorithm; in Table 1 any algorithm is a row."""
     for row in table.rows:
         if name.lower() in (row.name.lower(), row.key, row.algorithm):
@@ -138,7 +140,7 @@ def find_row(table: PaperTable, name: str) -> Row:
                 continue
             return row
     if table.number == 1 and (name in ALIASES or name in names()):
-        return Row(name, name)
+        return TableRow(name, name)
     raise unknown_row(table, name)
 
 
@@ -153,12 +155,12 @@ def unknown_row(table: PaperTable, name: str) -> UserError:
     )
 
 
-def select_rows(table: PaperTable, text: str | None) -> tuple[Row, ...]:
+def select_rows(table: PaperTable, text: str | None) -> tuple[TableRow, ...]:
     """The rows listed in `text`, or all rows of the table."""
     return select("--algorithms", table.rows, text, lambda name: find_row(table, name))
 
 
-def select_cells(table: PaperTable, text: str | None) -> tuple[Cell, ...]:
+def select_cells(table: PaperTable, text: str | None) -> tuple[TableCell, ...]:
     """The cells listed in `text`, or all cells of the table."""
     return select("--cells", table.cells, text, parse_cell)
 
@@ -195,7 +197,9 @@ def parse_folds(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(folds))
 
 
-def config_for(row: Row, cell: Cell, fold: int, steps: int | None = None) -> ExperimentConfig:
+def config_for(
+    row: TableRow, cell: TableCell, fold: int, steps: int | None = None
+) -> ExperimentConfig:
     """The published settings of one run; a fold is the seed of its labels and its training."""
     config = presets.default(cell.data, cell.labels, row.algorithm)
     training = replace(config.training, steps=steps) if steps else config.training

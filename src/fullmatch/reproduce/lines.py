@@ -12,7 +12,7 @@ from fullmatch.config import to_table
 from fullmatch.errors import UserError
 from fullmatch.reproduce import provenance
 from fullmatch.reproduce.entry import LedgerEntry
-from fullmatch.reproduce.grid import Cell, PaperTable, Row, config_for
+from fullmatch.reproduce.grid import PaperTable, TableCell, TableRow, config_for
 from fullmatch.reproduce.paper import PaperKey, PaperNumber, paper_numbers
 
 LOSS_SETTINGS = ("entropy_meaning", "adaptive_negative", "form", "negatives_on", "alpha", "beta")
@@ -37,8 +37,8 @@ class Spread(NamedTuple):
 class TableLine:
     """Runs that differ only in their fold, beside the paper's number."""
 
-    row: Row
-    cell: Cell
+    row: TableRow
+    cell: TableCell
     measure: str
     published: PaperNumber | None
     steps: int | None = None  # None: nothing has been run
@@ -57,8 +57,8 @@ class TableLine:
 
 def build_lines(
     table: PaperTable,
-    rows: Sequence[Row],
-    cells: Sequence[Cell],
+    rows: Sequence[TableRow],
+    cells: Sequence[TableCell],
     entries: Sequence[LedgerEntry],
     *,
     code: str | None = None,
@@ -76,7 +76,11 @@ def build_lines(
 
 
 def lines_of_row(
-    table: PaperTable, row: Row, cell: Cell, entries: Sequence[LedgerEntry], code: str | None
+    table: PaperTable,
+    row: TableRow,
+    cell: TableCell,
+    entries: Sequence[LedgerEntry],
+    code: str | None,
 ) -> Iterator[TableLine]:
     groups = group_by_settings(entry for entry in entries if is_run_of(entry, row, cell))
     lines_by_steps = Counter(group[0].steps for group in groups)
@@ -117,7 +121,7 @@ def compute_spread(fractions: Sequence[float]) -> Spread:
     return Spread(statistics.fmean(percents), deviation)
 
 
-def is_run_of(entry: LedgerEntry, row: Row, cell: Cell) -> bool:
+def is_run_of(entry: LedgerEntry, row: TableRow, cell: TableCell) -> bool:
     """Whether an entry is of this method on this data, whatever its other settings."""
     if (entry.data, entry.labels) != (cell.data, cell.labels) or entry.teacher is None:
         return False
@@ -149,7 +153,7 @@ def settings_key(entry: LedgerEntry) -> str:
         return "unreadable " + repr(sorted(provenance.flatten(config).items()))
 
 
-def changed_settings(entry: LedgerEntry, row: Row, cell: Cell) -> tuple[str, ...]:
+def changed_settings(entry: LedgerEntry, row: TableRow, cell: TableCell) -> tuple[str, ...]:
     """The settings of a run that are not as published, as `--set` takes them."""
     tables = entry.config | {"seed": 0}, published_settings(row, cell, entry.steps)
     try:
@@ -161,11 +165,13 @@ def changed_settings(entry: LedgerEntry, row: Row, cell: Cell) -> tuple[str, ...
     return tuple(f"{name}={provenance.format_setting(own.get(name, 'none'))}" for name in names)
 
 
-def published_settings(row: Row, cell: Cell, steps: int) -> dict[str, Any]:
+def published_settings(row: TableRow, cell: TableCell, steps: int) -> dict[str, Any]:
     return provenance.table_of(config_for(row, cell, 0, steps))
 
 
-def find_marks(entries: Sequence[LedgerEntry], row: Row, cell: Cell, code: str) -> tuple[Mark, ...]:
+def find_marks(
+    entries: Sequence[LedgerEntry], row: TableRow, cell: TableCell, code: str
+) -> tuple[Mark, ...]:
     marks: list[Mark] = []
     published = provenance.identity(published_settings(row, cell, entries[0].steps))
     if settings_key(entries[0]) != published:

@@ -13,7 +13,7 @@ from fullmatch.errors import UserError
 from fullmatch.experiment import presets
 from fullmatch.reproduce import provenance
 from fullmatch.reproduce.entry import LedgerEntry
-from fullmatch.reproduce.grid import Cell, Row, config_for
+from fullmatch.reproduce.grid import TableCell, TableRow, config_for
 from fullmatch.reproduce.ledger import Ledger
 from fullmatch.reproduce.recording import make_entry
 from fullmatch.storage.run_folder import RunFolder
@@ -26,7 +26,7 @@ LINE_BYTES = 400  # of the log
 
 
 class RunStatus(Enum):
-    """How far a run is; the values are for users."""
+    """The state of a run; the values are shown to users."""
 
     FINISHED = "finished"
     TRAINED = "finished, not recorded yet"
@@ -38,8 +38,8 @@ class RunStatus(Enum):
 class PlannedRun:
     """One run that a table needs."""
 
-    row: Row
-    cell: Cell
+    row: TableRow
+    cell: TableCell
     fold: int
     config: ExperimentConfig
     folder: Path
@@ -69,7 +69,7 @@ class RunOutcome:
     skipped: bool = False  # it could not be run
 
 
-def requested_steps(cell: Cell, budget: str | None, steps: int | None) -> int | None:
+def requested_steps(cell: TableCell, budget: str | None, steps: int | None) -> int | None:
     """The number of steps that was requested; None for that of the preset."""
     if steps is not None:
         if steps < 1:
@@ -80,8 +80,8 @@ def requested_steps(cell: Cell, budget: str | None, steps: int | None) -> int | 
 
 
 def plan_runs(
-    rows: Sequence[Row],
-    cells: Sequence[Cell],
+    rows: Sequence[TableRow],
+    cells: Sequence[TableCell],
     folds: Sequence[int],
     *,
     ledger: Ledger,
@@ -116,7 +116,7 @@ def recorded_identities(ledger: Ledger) -> set[str]:
 
 
 def find_status(folder: Path) -> RunStatus:
-    """How far a run is that is not in the ledger."""
+    """The status of a run that is not in the ledger."""
     run = RunFolder(folder)
     if run.finished:
         return RunStatus.TRAINED
@@ -149,7 +149,7 @@ def estimate_cost(planned: PlannedRun, entries: Sequence[LedgerEntry]) -> RunCos
 
 
 def similar_run(planned: PlannedRun, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:
-    """The run whose speed says most: of the same network, ideally of the same data and method.
+    """The run with the most relevant speed: of the same network, if possible on the same data.
 
     Of several on the same day the fastest counts, since the others may have shared their device.
     """

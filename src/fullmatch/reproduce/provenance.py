@@ -42,7 +42,7 @@ IRRELEVANT = {
 
 @dataclass(frozen=True)
 class CodeVersion:
-    """Which code made a run; None where that is unknown."""
+    """Which code made a run; None for what is unknown."""
 
     commit: str | None = None
     dirty: bool | None = None  # whether there were changes on top of the commit
@@ -165,7 +165,7 @@ def current_code() -> CodeVersion:
 
 
 def committed_code(commit: str, *, dirty: bool = False) -> CodeVersion:
-    """The code of a commit; with uncommitted changes nobody knows its hash."""
+    """The code of a commit; its hash is unknown if there were uncommitted changes."""
     return CodeVersion(resolve_commit(commit), dirty, None if dirty else code_hash_of(commit))
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from fullmatch.data import DATASETS
 from fullmatch.errors import UserError
 from fullmatch.reproduce.entry import LedgerEntry
-from fullmatch.reproduce.grid import TABLES, Cell, PaperTable, Row
+from fullmatch.reproduce.grid import TABLES, PaperTable, TableCell, TableRow
 from fullmatch.reproduce.ledger import Ledger
 from fullmatch.reproduce.lines import TableLine, build_lines, is_run_of
 from fullmatch.reproduce.tables import make_notes, markdown_rows, to_markdown
@@ -53,7 +53,7 @@ def render_results(entries: Sequence[LedgerEntry], folder: Path) -> str:
     """The tables, then a list of the runs; depends on nothing but the ledger."""
     if not entries:
         return "Nothing has been recorded yet.\n"
-    # Runs on a user's own pictures are in no table, since nobody else has the pictures.
+    # Runs on a user's own pictures are not in the tables, since others cannot repeat them.
     # Neither are runs without a number of labels, which have no cell.
     benchmarks = [entry for entry in entries if entry.data in DATASETS and entry.labels]
     tables = [text for table in TABLES.values() if (text := render_table(table, benchmarks))]
@@ -75,23 +75,23 @@ def render_table(table: PaperTable, entries: Sequence[LedgerEntry]) -> str | Non
     return f"### Table {table.number}: {table.title}\n\n{to_markdown(lines)}\n{notes}\n"
 
 
-def cell_of(entry: LedgerEntry) -> Cell:
-    return Cell(entry.data, entry.labels or 0)
+def cell_of(entry: LedgerEntry) -> TableCell:
+    return TableCell(entry.data, entry.labels or 0)
 
 
-def other_methods(entries: Sequence[LedgerEntry]) -> list[Row]:
+def other_methods(entries: Sequence[LedgerEntry]) -> list[TableRow]:
     """Methods with runs that no table of the paper has."""
     paper_rows = [row for table in TABLES.values() for row in table.rows]
     names: set[str] = set()
     for entry in entries:
         algorithm, cell = entry.algorithm, cell_of(entry)
         name = f"full-{algorithm['name']}" if "full" in algorithm else str(algorithm["name"])
-        # A name alone does not describe losses with other weights, so those have no row.
-        if is_run_of(entry, Row(name, name), cell) and not any(
+        # Runs with other weights of the losses have no row, since the name would not say so.
+        if is_run_of(entry, TableRow(name, name), cell) and not any(
             is_run_of(entry, row, cell) for row in paper_rows
         ):
             names.add(name)
-    return [Row(name, name) for name in sorted(names)]
+    return [TableRow(name, name) for name in sorted(names)]
 
 
 def list_runs(entries: Sequence[LedgerEntry], folder: Path) -> list[str]:
