@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 
 from fullmatch.errors import UserError
 from fullmatch.storage.atomic import replacing
+from fullmatch.storage.features import PictureFeatures, read_features
 from fullmatch.storage.json_files import DamagedFile, read_json, write_json
 from fullmatch.storage.locks import locked
 from fullmatch.storage.metrics_log import LogRecord, read_records
@@ -40,6 +41,7 @@ class RunFolder:
         self.predictions = path / "predictions.safetensors"  # of the teacher, on the test images
         self.learned = path / "learned.safetensors"  # digests of the pictures it learned from
         self.novelty = path / "familiar.safetensors"  # features of training pictures
+        self.features = path / "features.safetensors"  # of all pictures, by pretrained weights
         self.result = path / "result.json"
         self.baseline = self.inner_folder(BASELINE)
         self.estimate = self.inner_folder(ESTIMATE)
@@ -132,6 +134,12 @@ class RunFolder:
             return None
         advice = f"delete it and result.json, then write both again with: {self.resume_command}"
         return read_file(self.predictions, read_predictions, advice)
+
+    def read_features(self) -> PictureFeatures | None:
+        """Of all pictures, by a pretrained network; None where the run has none."""
+        if not self.features.exists():
+            return None
+        return read_file(self.features, read_features, "delete it: it is not needed to predict")
 
     def read_records(self) -> list[LogRecord]:
         return read_file(self.metrics, read_records, "train again")

@@ -1,0 +1,81 @@
+"""features.safetensors: features of a run's pictures by a pretrained network; needs no torch.
+
+They are computed once, and serve training on a frozen body, duplicates, outliers, labels that look
+wrong, the map of the report, suggestions, and the flag for novel pictures in `predict`.
+"""
+
+import json
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from fullmatch.storage.atomic import replacing
+
+FORMAT = 1
+
+
+class Part(IntEnum):
+    """What a picture is used for."""
+
+    LABELED = 0
+    UNLABELED = 1
+    TEST = 2
+
+
+@dataclass(frozen=True)
+class PictureFeatures:
+    """One row per picture: labeled and unlabeled ones in the order of the source, then the test."""
+
+    features: NDArray[np.float32]  # (N, D), rows of length 1: cosine similarity is a dot product
+    parts: NDArray[np.uint8]  # (N,), see `Part`
+    labels: NDArray[np.int64]  # (N,), -1 where unknown
+    names: tuple[str, ...]  # files as seen from the data's folder, or "image 12"
+    classes: tuple[str, ...]
+    weights: str  # which weights made them, such as "timm:tf_efficientnet_lite0 579344248a93e230"
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def where(self, part: Part) -> NDArray[np.int64]:
+        """Rows of one part."""
+        return np.flatnonzero(self.parts == part)
+
+
+def write_features(path: Path, features: PictureFeatures) -> None:
+    """Half precision is plenty for distances, and halves the file."""
+    arrays = {
+        "features": features.features.astype(np.float16),
+        "parts": features.parts.astype(np.uint8),
+        "labels": features.labels.astype(np.int64),
+    }
+    facts = {
+        "format": FORMAT,
+        "names": features.names,
+        "classes": features.classes,
+        "weights": features.weights,
+    }
+    with replacing(path) as place:
+        save_file(arrays, place, metadata={"fullmatch": json.dumps(facts)})
+
+
+def read_features(path: Path) -> PictureFeatures:
+    """`ValueError` or `KeyError` says what is wrong with the file."""
+    with safe_open(path, framework="numpy") as file:
+        facts = json.loads((file.metadata() or {}).get("fullmatch", "{}"))
+        features, parts, labels = (file.get_tensor(n) for n in ("features", "parts", "labels"))
+    if facts.get("format") != FORMAT:
+        raise ValueError("another version of fullmatch wrote it")
+    names, classes = tuple(map(str, facts["names"])), tuple(map(str, facts["classes"]))
+    rows = len(names)
+    if features.ndim != 2 or {len(features), len(parts), len(labels)} != {rows}:
+        raise ValueError("its parts have different lengths")
+    if not np.isfinite(features).all() or (labels >= len(classes)).any():
+        raise ValueError("features are not finite, or labels are not classes")
+    return PictureFeatures(
+        features.astype(np.float32), parts, labels, names, classes, str(facts["weights"])
+    )
