@@ -23,7 +23,7 @@ def run_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> RunCheck:
     """Runs the command in a folder next to the pictures, and returns its output."""
-    monkeypatch.setattr(planning, "step_seconds", lambda config, source: 0.05)
+    monkeypatch.setattr(planning, "measure_step_seconds", lambda config, source: 0.05)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     app = App(result_action="return_value")

@@ -6,25 +6,25 @@ from pathlib import Path
 
 from fullmatch.data.quality.check import DataCheck
 from fullmatch.errors import UserError, many
-from fullmatch.experiment.planning import Plan, plan, stand_in
+from fullmatch.experiment.planning import PlanOptions, TrainingPlan, blank_source, make_plan
 
 MAX_FILES = 3  # listed per finding on the screen; all of them are in the file
 MAX_CLASSES = 10  # listed one by one
 
 
-def plan_training(result: DataCheck, name: str, minutes: float | None = None) -> Plan:
+def plan_training(result: DataCheck, name: str, minutes: float | None = None) -> TrainingPlan:
     """What training would choose; a few steps are timed."""
-    source = stand_in(
+    source = blank_source(
         result.classes,
         unlabeled=result.unlabeled,
         test=sum(result.test.values()),
         side=result.side,
         channels=result.channels,
     )
-    return plan(source, name, minutes=minutes)
+    return make_plan(source, name, PlanOptions(minutes=minutes))
 
 
-def format_check(result: DataCheck, arguments: str, plan: Plan | None) -> Iterator[str]:
+def format_check(result: DataCheck, arguments: str, plan: TrainingPlan | None) -> Iterator[str]:
     """The lines of a report; `arguments` are those of the training command."""
     yield from _format_contents(result)
     yield from _format_findings(result)

@@ -1,4 +1,4 @@
-"""Networks that `train` considers for somebody's own pictures, from the best to the quickest."""
+"""Networks that `train` considers for a user's own pictures, from the best to the fastest."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,57 +8,70 @@ import torch
 from fullmatch.data import Source
 from fullmatch.errors import UserError
 
+FEW_STEPS = 300  # enough for a network that starts from trained weights
+
 
 @dataclass(frozen=True)
-class Choice:
+class Candidate:
     """A network and the size of its pictures."""
 
     model: str
     side: int
-    enough: int = 1500  # steps below which a quicker choice does better
+    enough_steps: int = 1500  # with fewer, a faster candidate does better
     pretrained: bool = False
     weights: str | None = None  # a file to start from
 
+    def describe(self) -> str:
+        return f"network {self.model} on pictures of {self.side}x{self.side}"
 
-def choices(
+
+def list_candidates(
     source: Source,
     device: torch.device,
     *,
     resizable: bool,
     model: str | None = None,
     weights: Path | None = None,
-) -> tuple[list[Choice], list[str]]:
-    """Candidates from the best to the quickest, and what to say about them."""
-    side, notes = source.images.shape[1], list[str]()
-    if weights is not None and model is None:
+) -> tuple[list[Candidate], list[str]]:
+    """Candidates from the best to the fastest, and notes for the user; `model` leaves only one."""
+    if model is not None:
+        return [requested_candidate(source, model, weights, resizable=resizable)], []
+    if weights is not None:
         raise UserError(
             "--weights needs --model, the network they belong to; see: fullmatch list models"
         )
-    if model is not None:
-        most = 96 if model.startswith("wrn-37") else 32 if model.startswith("wrn-") else side
-        asked = Choice(model, min(side, most) if resizable else side)
-        if weights is not None:
-            asked = replace(asked, enough=300, weights=str(weights))
-        elif model == "resnet18" and weights_file(model).is_file():
-            asked = replace(asked, enough=300, pretrained=True)
-        return [asked], notes
-    found: list[Choice] = []
+    side, notes = source.images.shape[1], list[str]()
+    candidates: list[Candidate] = []
     if side >= 64:
         file = weights_file("resnet18")
         if file.is_file():
-            found.append(Choice("resnet18", side, enough=300, pretrained=True))
+            candidates.append(Candidate("resnet18", side, FEW_STEPS, pretrained=True))
         else:
             notes.append(
-                f"no pretrained weights here (looked for {file}): the network starts from "
-                "nothing, and would do better with them: --model resnet18 --weights FILE"
+                f"no pretrained weights here (looked for {file}): the network starts from random "
+                "weights, and would do better with them: --model resnet18 --weights FILE"
             )
-        found.append(Choice("wrn-37-2", min(side, 96) if resizable else side))
+        candidates.append(Candidate("wrn-37-2", min(side, 96) if resizable else side))
     small = min(side, 32) if resizable else side
     if device.type == "cuda":
-        found.append(Choice("wrn-28-2", small))
+        candidates.append(Candidate("wrn-28-2", small))
     if small > 16:
-        found.append(Choice("wrn-16-2", small))
-    return [*found, Choice("wrn-10-1", small)], notes
+        candidates.append(Candidate("wrn-16-2", small))
+    return [*candidates, Candidate("wrn-10-1", small)], notes
+
+
+def requested_candidate(
+    source: Source, model: str, weights: Path | None, *, resizable: bool
+) -> Candidate:
+    """The network that the user asked for, at the largest picture size that suits it."""
+    side = source.images.shape[1]
+    largest = 96 if model.startswith("wrn-37") else 32 if model.startswith("wrn-") else side
+    candidate = Candidate(model, min(side, largest) if resizable else side)
+    if weights is not None:
+        return replace(candidate, enough_steps=FEW_STEPS, weights=str(weights))
+    if model == "resnet18" and weights_file(model).is_file():
+        return replace(candidate, enough_steps=FEW_STEPS, pretrained=True)
+    return candidate
 
 
 def weights_file(model: str) -> Path:

@@ -1,7 +1,7 @@
-"""What training chooses by itself: picture size, network, batches and steps, from data and machine.
+"""What training chooses by itself: picture size, network, batch and steps, from data and machine.
 
-Candidates go from the best to the quickest; the first that gets enough steps into the time is
-taken. Part of the time trains the final model, the rest finds out how good it is: see `work`.
+Candidates go from the best to the fastest; the first that gets enough steps within the time is
+used. Part of the time trains the final model, the rest measures how good it is: see `total_work`.
 """
 
 import bisect
@@ -25,7 +25,7 @@ from fullmatch.data.sources.survey import survey_pictures
 from fullmatch.data.stores import pictures
 from fullmatch.errors import UserError
 from fullmatch.experiment.build import Assembly, choose_device
-from fullmatch.experiment.candidates import Choice, choices
+from fullmatch.experiment.candidates import Candidate, list_candidates
 from fullmatch.experiment.cross_validation import (
     FOLDS,
     LEAST_STEPS,
@@ -36,180 +36,217 @@ from fullmatch.experiment.cross_validation import (
 from fullmatch.experiment.presets import own_pictures, with_steps
 
 MINUTES = 10.0
-LEAST, MOST = LEAST_STEPS, 20_000  # steps
+MAX_STEPS = 20_000
 EPOCHS = 300  # of the unlabeled pictures; more are not worth the time
-TRIED = 3  # steps that are timed, after one that warms up
+TIMED_STEPS = 3  # after one warm-up step
+BASELINE_WORK = 0.2  # a step on the labels only is much faster than one with unlabeled pictures
+OVERHEAD = 1.1  # loading, saving and evaluating, as a factor of the final model's steps
+
+StepTimer = Callable[[ExperimentConfig, Source], float]  # seconds per step
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """What the user has decided; the plan chooses the rest."""
+
+    algorithm: str = "fullmatch"
+    minutes: float | None = None
+    steps: int | None = None
+    model: str | None = None
+    weights: Path | None = None
+
+    @property
+    def seconds(self) -> float:
+        """The time for everything."""
+        if self.minutes is not None and not 0 < self.minutes < math.inf:
+            raise UserError(f"--minutes is {self.minutes:g}, expected a number above 0")
+        return 60 * (MINUTES if self.minutes is None else self.minutes)
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     config: ExperimentConfig
-    seconds: float  # that everything will take here, an estimate; nan where nothing was timed
+    seconds: float  # estimated for everything; NaN where nothing was timed
     notes: tuple[str, ...]
 
 
-def plan(
+def make_plan(
     source: Source,
     name: str,
+    options: PlanOptions | None = None,
     *,
-    algorithm: str = "fullmatch",
-    minutes: float | None = None,
-    steps: int | None = None,
-    model: str | None = None,
-    weights: Path | None = None,
     device: torch.device | None = None,
-    measure: "Callable[[ExperimentConfig, Source], float] | None" = None,
-) -> Plan:
-    """A config for these pictures that is done here within the minutes, or has so many steps."""
-    device = device or choose_device()
-    measure = measure or step_seconds
-    if minutes is not None and not 0 < minutes < float("inf"):
-        raise UserError(f"--minutes is {minutes:g}, expected a number above 0")
-    time = 60 * (MINUTES if minutes is None else minutes)
-    resizable = not name.endswith(".npz")
-    options, notes = choices(source, device, resizable=resizable, model=model, weights=weights)
-    if steps is not None:
-        # Whoever counts steps has decided on the time, so nothing is timed; as a rule, a GPU bears
-        # the best network, and a processor a small one.
-        choice = options[0] if device.type == "cuda" else options[-2:][0]
-        config = with_steps(chosen(choice, source, name, algorithm, device), steps)
-        return Plan(config, math.nan, (*notes, named(choice)))
-    for choice in options:
-        config = chosen(choice, source, name, algorithm, device)
-        seconds = measure(config, resized(source, choice.side))
-        fitting = most_within(source, time / seconds)
-        if fitting >= choice.enough:
+    measure: StepTimer | None = None,
+) -> TrainingPlan:
+    """A config for these pictures that finishes within the minutes, or has so many steps."""
+    options, device = options or PlanOptions(), device or choose_device()
+    available = options.seconds
+    candidates, notes = list_candidates(
+        source,
+        device,
+        resizable=not name.endswith(".npz"),
+        model=options.model,
+        weights=options.weights,
+    )
+
+    def configure(candidate: Candidate) -> ExperimentConfig:
+        return candidate_config(candidate, source, name, options.algorithm, device)
+
+    if options.steps is not None:
+        # The user has decided on the time, so nothing is timed: the best network on a GPU, and a
+        # small one on a CPU.
+        candidate = candidates[0] if device.type == "cuda" else candidates[-2:][0]
+        config = with_steps(configure(candidate), options.steps)
+        return TrainingPlan(config, math.nan, (*notes, candidate.describe()))
+    for candidate in candidates:
+        config = configure(candidate)
+        seconds = (measure or measure_step_seconds)(config, blank_copy(source, candidate.side))
+        steps = steps_within(source, available / seconds)
+        if steps >= candidate.enough_steps:
             break
-    notes.append(named(choice))
-    if fitting < choice.enough:
-        least, needed = (work(source, n) * seconds / 60 for n in (LEAST, choice.enough))
-        longer = f", and {LEAST} are taken at least, in about {least:.2g} min"
-        notes.append(
-            f"{fitting} steps fit into {time / 60:g} min here{longer if fitting < LEAST else ''}; "
-            f"{choice.enough} would do better: give --minutes {int(needed) + 1}"
-        )
-    config = with_steps(config, max(LEAST, min(fitting, most_steps(config, source))))
-    return Plan(config, work(source, config.training.steps) * seconds, tuple(notes))
+    notes.append(candidate.describe())
+    if steps < candidate.enough_steps:
+        notes.append(describe_short_time(source, candidate, steps, seconds, available))
+    config = with_steps(config, max(LEAST_STEPS, min(steps, useful_steps(config, source))))
+    total = total_work(source, config.training.steps) * seconds
+    return TrainingPlan(config, total, tuple(notes))
 
 
-def named(choice: Choice) -> str:
-    return f"network {choice.model} on pictures of {choice.side}x{choice.side}"
+def describe_short_time(
+    source: Source, candidate: Candidate, steps: int, seconds: float, available: float
+) -> str:
+    """That so few steps, of so many seconds each, fit into the time; and what would help."""
+    least, needed = (
+        total_work(source, count) * seconds / 60 for count in (LEAST_STEPS, candidate.enough_steps)
+    )
+    minimum = f", but at least {LEAST_STEPS} are done, in about {least:.2g} min"
+    return (
+        f"{steps} steps fit into {available / 60:g} min here"
+        f"{minimum if steps < LEAST_STEPS else ''}; {candidate.enough_steps} would do better: "
+        f"use --minutes {int(needed) + 1}"
+    )
 
 
-def work(source: Source, steps: int) -> float:
-    """All that happens beside the steps of the final model and with them, in such steps."""
-    alone = 0.2  # the same network on the labels alone is much quicker
+def total_work(source: Source, steps: int) -> float:
+    """All work for a final model of so many steps, counted in such steps."""
     if source.test is not None:
-        return (1.1 + alone) * steps
-    known = source.labels[source.labels >= 0]
-    parts = 1 if len(known) >= MANY else FOLDS * (2 if len(known) < VERY_FEW else 1)
-    if int(torch.bincount(known).max()) < 2:
-        parts = 0  # no class has a label to spare
-    return 1.1 * steps + parts * (1 + alone) * fold_steps(steps)
+        return (OVERHEAD + BASELINE_WORK) * steps
+    labels = source.labels[source.labels >= 0]
+    folds = 1 if len(labels) >= MANY else FOLDS * (2 if len(labels) < VERY_FEW else 1)
+    if int(torch.bincount(labels).max()) < 2:
+        folds = 0  # no label can be held out
+    return OVERHEAD * steps + folds * (1 + BASELINE_WORK) * fold_steps(steps)
 
 
-def most_within(source: Source, budget: float) -> int:
-    """Steps of the final model that leave time, counted in steps, for all else."""
-    return bisect.bisect_right(range(MOST + 1), budget, key=lambda n: work(source, n)) - 1
+def steps_within(source: Source, budget: float) -> int:
+    """Most steps of the final model whose total work fits the budget, counted in steps."""
+    return (
+        bisect.bisect_right(range(MAX_STEPS + 1), budget, key=lambda n: total_work(source, n)) - 1
+    )
 
 
-def chosen(
-    choice: Choice, source: Source, name: str, algorithm: str, device: torch.device
+def candidate_config(
+    candidate: Candidate, source: Source, name: str, algorithm: str, device: torch.device
 ) -> ExperimentConfig:
-    """All but the number of steps."""
-    usual, cpu = own_pictures(name, algorithm), device.type == "cpu"
-    spec, optimizer = usual.algorithm, usual.optimizer
+    """All settings but the number of steps."""
+    preset, cpu = own_pictures(name, algorithm), device.type == "cpu"
+    spec, optimizer = preset.algorithm, preset.optimizer
     labels = int((source.labels >= 0).sum())
     batch = min(labels, 16 if cpu else 64)
-    # A processor does better with more steps than with more pictures a step.
+    # On a CPU more steps help more than more pictures per step.
     ratio = min(spec.ratio, 3) if cpu else spec.ratio
-    if choice.pretrained or choice.weights is not None:
+    if candidate.pretrained or candidate.weights is not None:
         optimizer = replace(optimizer, rate=optimizer.rate / 3)
-    size = None if choice.side == source.images.shape[1] else choice.side
+    size = None if candidate.side == source.images.shape[1] else candidate.side
     return replace(
-        usual,
-        data=replace(usual.data, size=size),
+        preset,
+        data=replace(preset.data, size=size),
         model=replace(
-            usual.model,
-            name=choice.model,
-            pretrained=choice.pretrained,
-            weights=choice.weights,
+            preset.model,
+            name=candidate.model,
+            pretrained=candidate.pretrained,
+            weights=candidate.weights,
         ),
         optimizer=optimizer,
         training=replace(
-            usual.training, batch=batch, ratio=max(1, min(ratio, len(source.images) // batch))
+            preset.training, batch=batch, ratio=max(1, min(ratio, len(source.images) // batch))
         ),
         baseline=source.test is not None,
     )
 
 
-def most_steps(config: ExperimentConfig, source: Source) -> int:
-    seen = config.training.batch * (config.training.ratio or 1)
-    return int(min(MOST, max(2000, EPOCHS * len(source.images) / seen)))
+def useful_steps(config: ExperimentConfig, source: Source) -> int:
+    """Steps beyond which training longer is not worth the time."""
+    per_step = config.training.batch * (config.training.ratio or 1)
+    return int(min(MAX_STEPS, max(2000, EPOCHS * len(source.images) / per_step)))
 
 
-def step_seconds(config: ExperimentConfig, source: Source) -> float:
+def measure_step_seconds(config: ExperimentConfig, source: Source) -> float:
     """How long a training step takes here, from the median of a few."""
-    training = replace(config.training, steps=TRIED + 1, log_every=1, checkpoint_every=1)
+    steps = TIMED_STEPS + 1
+    training = replace(config.training, steps=steps, log_every=1, checkpoint_every=1)
     # Recording a graph takes longer than it saves in a few steps.
     eager = replace(config, training=replace(training, execution="eager"))
-    tried = Assembly(eager, SemiDataset.from_source(source))
-    clock = [record.seconds for record in tried.trainer.run(until=TRIED + 1) if record.metrics]
+    trainer = Assembly(eager, SemiDataset.from_source(source)).trainer
+    clock = [record.seconds for record in trainer.run(until=steps) if record.metrics]
     return statistics.median(b - a for a, b in itertools.pairwise(clock))
 
 
-def glimpse(path: Path) -> Source:
-    """As much of a source as planning needs, from names and headers; nothing is decoded."""
+def scan_source(path: Path) -> Source:
+    """As much of a source as planning needs, from file names and headers; nothing is decoded."""
     if not path.is_dir() and path.suffix.lower() != ".csv":
         return data.load(str(path))
-    found = survey_pictures(path)
-    paths = [file for file, _, _ in found.items()]
-    looks = pictures.map_in_threads(lambda one: pictures.try_read(pictures.read_header, one), paths)
-    seen = [look for look in looks if look is not None]
-    median = statistics.median(side for side, _ in seen) if seen else PICTURE_SIZES[0]
-    labels = Counter(label for _, label in found.labeled)
+    survey = survey_pictures(path)
+    labels = Counter(label for _, label in survey.labeled)
     if len(labels) < 2:
-        return data.load(str(path))  # says best what is missing
-    return stand_in(
+        return data.load(str(path))  # its error says what is missing
+    paths = [file for file, _, _ in survey.items()]
+    headers = [
+        header
+        for header in pictures.map_in_threads(
+            lambda file: pictures.try_read(pictures.read_header, file), paths
+        )
+        if header is not None
+    ]
+    median = statistics.median(side for side, _ in headers) if headers else PICTURE_SIZES[0]
+    return blank_source(
         {name: labels[name] for name in sort_classes(labels)},
-        unlabeled=len(found.unlabeled),
-        test=len(found.test),
+        unlabeled=len(survey.unlabeled),
+        test=len(survey.test),
         side=max((side for side in PICTURE_SIZES if side <= median), default=PICTURE_SIZES[0]),
-        channels=1 if all(grey for _, grey in seen) else 3,
+        channels=1 if all(gray for _, gray in headers) else 3,
     )
 
 
-def stand_in(
+def blank_source(
     classes: Mapping[str, int], *, unlabeled: int, test: int, side: int, channels: int
 ) -> Source:
-    """A source of the right shape without pictures, and without their memory."""
+    """A source of the given numbers and shape whose pictures are blank and take no memory."""
 
     def blank(count: int) -> TensorStore:
-        one = torch.zeros(1, channels, side, side, dtype=torch.uint8)
-        return TensorStore(one.expand(count, -1, -1, -1))
+        image = torch.zeros(1, channels, side, side, dtype=torch.uint8)
+        return TensorStore(image.expand(count, -1, -1, -1))
 
-    known = torch.arange(len(classes)).repeat_interleave(torch.tensor(list(classes.values())))
+    labels = torch.arange(len(classes)).repeat_interleave(torch.tensor(list(classes.values())))
     return Source(
         name="plan",
-        images=blank(len(known) + unlabeled),
-        labels=torch.cat([known, torch.full((unlabeled,), -1)]),
+        images=blank(len(labels) + unlabeled),
+        labels=torch.cat([labels, torch.full((unlabeled,), -1)]),
         test=blank(test) if test else None,
         classes=tuple(classes),
-        appearance=appearance(channels, side),
+        appearance=Appearance(
+            mean=(0.5,) * channels, std=(0.25,) * channels, padding=max(1, side // 8)
+        ),
     )
 
 
-def resized(source: Source, side: int) -> Source:
-    """A stand-in for the source at another size; only its speed is of interest."""
+def blank_copy(source: Source, side: int) -> Source:
+    """Blank pictures as many as in the source, at another size, to time steps with."""
     counts = torch.bincount(source.labels[source.labels >= 0], minlength=source.num_classes)
-    return stand_in(
+    return blank_source(
         dict(zip(source.classes, counts.tolist(), strict=True)),
         unlabeled=int((source.labels < 0).sum()),
         test=0,
         side=side,
         channels=source.images.shape[0],
     )
-
-
-def appearance(channels: int, side: int) -> Appearance:
-    return Appearance(mean=(0.5,) * channels, std=(0.25,) * channels, padding=max(1, side // 8))

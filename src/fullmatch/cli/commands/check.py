@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fullmatch.data.quality.check import DataCheck
-    from fullmatch.experiment.planning import Plan
+    from fullmatch.experiment.planning import TrainingPlan
 
 
 def check(data: str, *, minutes: float | None = None, out: Path | None = None) -> None:
@@ -69,7 +69,7 @@ def _run_check(data: str) -> "DataCheck":
         return check_source(sources.load(data), report_progress)
 
 
-def _write_findings(output: Path | None, result: "DataCheck", plan: "Plan | None") -> None:
+def _write_findings(output: Path | None, result: "DataCheck", plan: "TrainingPlan | None") -> None:
     import json
 
     from fullmatch.cli.terminal import print_note

@@ -10,7 +10,7 @@ from fullmatch.errors import UserError
 
 if TYPE_CHECKING:
     from fullmatch.config import ExperimentConfig
-    from fullmatch.experiment.planning import Plan
+    from fullmatch.experiment.planning import TrainingPlan
     from fullmatch.storage.run_folder import RunFolder
 
 
@@ -131,22 +131,21 @@ def plan_own_pictures(
     weights: Path | None,
     steps: int | None,
     minutes: float | None,
-) -> "Plan | None":
+) -> "TrainingPlan | None":
     """Settings that suit the user's own pictures and this machine; None for a benchmark."""
-    from fullmatch.experiment.planning import glimpse, plan
+    from fullmatch.experiment.planning import PlanOptions, make_plan, scan_source
 
     path = own_pictures(data)
     if path is None or not path.exists():  # loading it will say that it does not exist
         return None
-    return plan(
-        glimpse(path),
-        str(data),
+    options = PlanOptions(
         algorithm=algorithm or "fullmatch",
         minutes=minutes,
         steps=steps,
         model=model,
         weights=weights,
     )
+    return make_plan(scan_source(path), str(data), options)
 
 
 def choose_folder(settings: "ExperimentConfig", out: Path | None) -> "RunFolder":
