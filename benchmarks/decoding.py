@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from benchmarks.engine import photographs
+from benchmarks.engine import write_photographs
 
 from fullmatch.data.stores.decoding import DecoderPool
 from fullmatch.data.stores.pictures import decode_into
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
     cores = len(os.sched_getaffinity(0))
     print(f"{cores} cores\n{'workers':>7} {'threads':>10} {'processes':>10}   pictures per second")
     with tempfile.TemporaryDirectory() as place:
-        folder = photographs(Path(place), options.pictures)
+        folder = write_photographs(Path(place), options.pictures)
         paths = sorted(str(path) for path in folder.rglob("*.jpg"))
         measure_threads(paths, 1)  # loads the files into the page cache
         for count in (1, 2, 4, 8, 16):
