@@ -36,12 +36,12 @@ def test_executions_agree(
     for execution in ("compiled", "graph"):
         eager = started(name, "eager", tmp_path / f"eager for {execution}", setting)
         run = started(name, execution, tmp_path / execution, setting)
-        found, expected = zip(*in_step(run, eager), strict=True)
-        assert len(found) == STEPS
+        actual, expected = zip(*in_step(run, eager), strict=True)
+        assert len(actual) == STEPS
         assert not any("cannot be recorded" in note for note in run.notes)
-        differences = [abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True)]
+        differences = [abs(a - b) / abs(b) for a, b in zip(actual, expected, strict=True)]
         record_property(f"{execution}, largest difference", max(differences))
-        assert found == pytest.approx(expected, rel=TOLERANCE[precision])
+        assert actual == pytest.approx(expected, rel=TOLERANCE[precision])
 
 
 def test_streamed_images_give_the_same_losses(

@@ -94,7 +94,7 @@ def convolve(  # type: ignore[no-untyped-def]
     """Convolve one program's share of the rows, with a row of zeros between the images.
 
     An input row is the last of three for the output row above it, which is then stored, the second
-    for the output row beside it, and the first for the one below. ADDS: add the other images to
+    for the output row at its level, and the first for the one below. ADDS: add the other images to
     the result. SUMS: write the sums of the result and of its squares, per program and channel.
     """
     begin, end = program_steps(steps, programs)
