@@ -140,7 +140,7 @@ def estimate_cost(planned: PlannedRun, entries: Sequence[LedgerEntry]) -> RunCos
     measured = similar_run(planned, entries)
     speed, source = ASSUMED_SPEED, "assumed"
     if measured is not None and measured.steps_per_second:
-        speed, source = measured.steps_per_second, f"as measured on {measured.device}"
+        speed, source = measured.steps_per_second, f"measured on {measured.device}"
     copies = 2 * 3 + 1  # two checkpoints of student, teacher and momentum; and the model
     weights = count_parameters(planned.config.model.name, planned.cell.data)
     size = 4 * copies * weights + LINE_BYTES * training.steps / training.log_every
