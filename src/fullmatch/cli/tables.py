@@ -171,7 +171,7 @@ def show_plan(planned: "Sequence[PlannedRun]", ledger: "Ledger") -> None:
     if blocked:
         more = sum(cost.hours for cost in blocked)
         total += (
-            f"; {many(blocked, 'run')} ({more:.1f} more hours) would be skipped until they have what "
-            "they need"
+            f"; {many(blocked, 'run')} ({more:.1f} more hours) would be skipped until "
+            "they have what they need"
         )
     print_note(f"{many(planned, 'run')}; {total}")
