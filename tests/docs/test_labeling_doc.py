@@ -1,4 +1,4 @@
-"""What docs/labeling.md tells people to type does what it says."""
+"""The commands in docs/labeling.md work as described."""
 
 import csv
 import json
@@ -16,7 +16,7 @@ from PIL import Image
 from fullmatch.cli.commands.label import label
 from fullmatch.cli.commands.suggest import suggest
 from fullmatch.cli.commands.train import train
-from fullmatch.inference.suggestion import LOOKED_AT
+from fullmatch.inference.suggestion import SAMPLE
 from fullmatch.labeling.server import LabelServer
 from tests.own_pictures import COLORS, picture, save
 
@@ -42,12 +42,12 @@ def post(server: LabelServer, path: str, **body: object) -> None:
     urllib.request.urlopen(urllib.request.Request(server.address + path, content, kind)).close()
 
 
-def person(server: LabelServer, poll_interval: float = 0.5) -> None:
-    """Names the classes, labels four pictures by their file names, and presses Ctrl-C."""
+def label_like_a_user(server: LabelServer, poll_interval: float = 0.5) -> None:
+    """Add the classes, label four pictures by their file names, and press Ctrl-C."""
     thread = Thread(target=LabelServer.service, args=(server,), daemon=True)  # type: ignore[attr-defined]
     thread.start()
     for name in COLORS:
-        if name not in server.queue.labels.classes:
+        if name not in server.queue.table.classes:
             post(server, "class", name=name)
     for number in range(4):
         stem = Path(server.queue.pictures[number].name).stem
@@ -57,7 +57,7 @@ def person(server: LabelServer, poll_interval: float = 0.5) -> None:
     raise KeyboardInterrupt
 
 
-def test_everything_typed_runs(
+def test_all_commands_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -65,38 +65,37 @@ def test_everything_typed_runs(
         for i in range(10):
             save(picture(kind, 100 * number + i), tmp_path / "pictures" / f"{kind}{i}.png")
     monkeypatch.setattr(LabelServer, "service", LabelServer.serve_forever, raising=False)
-    monkeypatch.setattr(LabelServer, "serve_forever", person)
-    monkeypatch.setattr(
-        "fullmatch.experiment.cross_validation.LEAST", 1
-    )  # steps of an estimate, tested elsewhere
-    filled = tmp_path / "runs" / "labels-fullmatch-001" / "suggestions" / "suggestions.csv"
-    known = []
+    monkeypatch.setattr(LabelServer, "serve_forever", label_like_a_user)
+    suggestions = tmp_path / "runs" / "labels-fullmatch-001" / "suggestions" / "suggestions.csv"
+    labeled_counts = []
     for words in commands():
         if words[0] == "train":
             words += [word for setting in QUICK for word in ("--set", setting)]
         if "--take" in words:
-            filled.write_text(re.sub(r"/([a-z]+)(\d+\.png),,", r"/\1\2,\1,", filled.read_text()))
+            suggestions.write_text(
+                re.sub(r"/([a-z]+)(\d+\.png),,", r"/\1\2,\1,", suggestions.read_text())
+            )
         app(words, exit_on_error=False, print_error=False)
         with (tmp_path / "labels.csv").open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
         assert len(rows) == 30
-        known.append(sum(bool(row["label"]) for row in rows))
+        labeled_counts.append(sum(bool(row["label"]) for row in rows))
         labeled = (row for row in rows if row["label"])
         assert all(Path(row["path"]).name.startswith(row["label"]) for row in labeled)
-    # Two sittings of four labels each, then twenty suggestions that were filled in.
-    assert known == [4, 4, 8, 8, 8, 28]
-    said = capsys.readouterr().out
-    assert "Next: fullmatch train" in said and "20 labels taken" in said
+    # Four labels twice, then twenty suggestions that were filled in.
+    assert labeled_counts == [4, 4, 8, 8, 8, 28]
+    text = capsys.readouterr().out
+    assert "Next: fullmatch train" in text and "20 labels taken" in text
     assert (tmp_path / "runs" / "labels-fullmatch-002").is_dir()
 
 
-def test_the_words_are_the_codes() -> None:
-    assert f"At most\n{LOOKED_AT:,} pictures" in TEXT
+def test_numbers_and_keys_match_the_code() -> None:
+    assert f"At most\n{SAMPLE:,} pictures" in TEXT
     for key in ("s", "u", "n"):
         assert f"| `{key}` |" in TEXT
 
 
-def test_the_picture_is_there_and_small() -> None:
+def test_the_screenshot_exists_and_is_small() -> None:
     path = DOCS / "images" / "labeling.png"
     assert f"(images/{path.name})" in TEXT and path.stat().st_size < 200_000
     with Image.open(path) as image:

@@ -1,4 +1,4 @@
-"""What docs/serving.md tells people to type does what it says."""
+"""The commands in docs/serving.md work as described."""
 
 import re
 import shlex
@@ -13,8 +13,8 @@ from fullmatch.cli.commands.card import card
 from fullmatch.cli.commands.export import export
 from fullmatch.cli.commands.predict import predict
 from fullmatch.data.stores import pictures
-from fullmatch.inference.novelty import KEPT, LEAST
-from tests.served import copied, digit_files, digits_run
+from fullmatch.inference.novelty import LEAST_IMAGES, MOST_IMAGES
+from tests.served import copy_run, digit_files, digits_run
 
 TEXT = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
 
@@ -27,19 +27,19 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
 
 
-def test_everything_typed_runs(
+def test_all_commands_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    copied(digits_run(), tmp_path / "runs" / "pictures")
+    copy_run(digits_run(), tmp_path / "runs" / "pictures")
     digit_files(tmp_path / "new", 5)
     lines = [line for block in blocks("sh") for line in block.splitlines()]
-    ours = [shlex.split(line)[1:] for line in lines if line.startswith("fullmatch ")]
-    assert {words[0] for words in ours} == {"predict", "export", "card"}
+    commands = [shlex.split(line)[1:] for line in lines if line.startswith("fullmatch ")]
+    assert {words[0] for words in commands} == {"predict", "export", "card"}
     assert [line for line in lines if not line.startswith("fullmatch ")] == [
         "pip install 'fullmatch[export]'"
     ]
-    for words in ours:
+    for words in commands:
         app(words, exit_on_error=False, print_error=False)
     assert len((tmp_path / "labels.csv").read_text().splitlines()) == 6
     assert "# Classifier for digits" in (tmp_path / "MODEL_CARD.md").read_text()
@@ -47,11 +47,11 @@ def test_everything_typed_runs(
     onnx, estimator = blocks("python")
     exec(onnx, {})
     assert capsys.readouterr().out.strip() in tuple("0123456789")
-    # Exactly what `predict` sees, also of a large JPEG and of one that lies on its side.
-    turned = Image.Exif()
-    turned[0x0112] = 6
+    # The same pixels as `predict`, also for a large JPEG and for a rotated one.
+    rotated = Image.Exif()
+    rotated[0x0112] = 6
     large = Image.effect_noise((900, 700), 80).convert("RGB")
-    for exif in (Image.Exif(), turned):
+    for exif in (Image.Exif(), rotated):
         large.save("new/large.jpg", exif=exif)
         space: dict[str, Any] = {}
         exec(onnx.replace("new/000.png", "new/large.jpg"), space)
@@ -62,6 +62,6 @@ def test_everything_typed_runs(
     assert re.match(r"\[\d \d \d\] 0\.\d+", capsys.readouterr().out)
 
 
-def test_numbers_are_the_codes() -> None:
-    assert f"up to {KEPT:,} training pictures" in TEXT
-    assert f"fewer than {LEAST} training" in TEXT
+def test_numbers_match_the_code() -> None:
+    assert f"up to {MOST_IMAGES:,} training pictures" in TEXT
+    assert f"fewer than {LEAST_IMAGES} training" in TEXT
