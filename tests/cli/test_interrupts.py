@@ -1,4 +1,4 @@
-"""Kills, interrupts and a second process, against real processes."""
+"""Kills, interrupts and a second process, tested with real processes."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from fullmatch.cli import main
-from fullmatch.storage import checkpoints as checkpoint
+from fullmatch.storage.checkpoints import complete_checkpoints, load_checkpoint
 from tests.processes import fullmatch, wait_until
 from tests.small_runs import digits, read_outputs
 
@@ -32,19 +32,21 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("disk", [0.0, 0.01], ids=["fast disk", "slow disk"])
-def test_kills_at_any_moment_leave_no_trace(disk: float, straight: Path, tmp_path: Path) -> None:
-    """On the slow disk most of the time goes into saving, so most kills hit a half-made one."""
+def test_kills_at_any_moment_do_not_change_the_result(
+    disk: float, straight: Path, tmp_path: Path
+) -> None:
+    """On the slow disk most of the time is spent saving, so most kills interrupt that."""
     out, output = tmp_path / "run", tmp_path / "output"
     moments = random.Random(str(disk))
     kills = 0
     argv: tuple[object, ...] = (*SHORT, "--out", out)
     while kills < 10:
         with fullmatch(*argv, output=output, disk=disk) as process:
-            seen = frozenset((out / "checkpoints").glob("*"))
-            wait_until(lambda: set((out / "checkpoints").glob("*")) - seen, process)  # noqa: B023
+            before = frozenset((out / "checkpoints").glob("*"))
+            wait_until(lambda: set((out / "checkpoints").glob("*")) - before, process)  # noqa: B023
             process.join(moments.uniform(0, 0.05))
             if not process.is_alive():
-                break  # it came to its end between two kills
+                break  # it finished between two kills
             process.kill()
             kills += 1
         argv = ("resume", out)
@@ -54,7 +56,7 @@ def test_kills_at_any_moment_leave_no_trace(disk: float, straight: Path, tmp_pat
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_saves_and_says_how_to_go_on(
+def test_an_interrupt_saves_and_shows_how_to_resume(
     number: signal.Signals, straight: Path, tmp_path: Path
 ) -> None:
     out, output = tmp_path / "my run", tmp_path / "output"
@@ -64,19 +66,19 @@ def test_an_interrupt_saves_and_says_how_to_go_on(
         os.kill(process.pid or 0, number)
         process.join(60)
     assert process.exitcode == 130
-    first, last = checkpoint.whole(out / "checkpoints")
+    first, last = complete_checkpoints(out / "checkpoints")
     step = int(last.name.removeprefix("step-"))
     assert f"Stopped and saved at step {step}." in output.read_text()
     assert output.read_text().rstrip().endswith(f"fullmatch resume '{out}'")
     assert first.name == "step-000000000" and step > 0
     main(["resume", str(out)])
-    whole = read_outputs(out)
-    assert whole["state"] == read_outputs(straight)["state"]
-    assert whole["metrics"] == read_outputs(straight)["metrics"]
+    resumed, expected = read_outputs(out), read_outputs(straight)
+    assert resumed["state"] == expected["state"]
+    assert resumed["metrics"] == expected["metrics"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_estimate_is_interrupted_and_goes_on(
+def test_an_interrupted_estimate_is_resumed(
     number: signal.Signals, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own, out, output = tmp_path / "own.npz", tmp_path / "my run", tmp_path / "output"
@@ -84,22 +86,22 @@ def test_an_estimate_is_interrupted_and_goes_on(
     labels = torch.where(torch.arange(200) < 40, source.labels, -1)
     np.savez(own, train_x=source.images.read(torch.arange(200))[:, 0], train_y=labels)
     with fullmatch("train", own, "--steps", "3", "--out", out, output=output) as process:
-        wait_until((out / "folds" / "0-all.safetensors").exists, process)
+        wait_until((out / "estimate" / "0-all.safetensors").exists, process)
         os.kill(process.pid or 0, number)
         process.join(60)
     assert process.exitcode == 130
-    said = output.read_text()
-    assert "Stopped; the model is finished, and so are the parts of the estimate" in said
-    assert said.rstrip().endswith(f"Go on with:\n  fullmatch resume '{out}'")
-    part = out / "folds" / "0-all.safetensors"
-    before = part.stat()
+    text = output.read_text()
+    assert "The model is trained, and the finished folds of the estimate are saved." in text
+    assert text.rstrip().endswith(f"Resume with:\n  fullmatch resume '{out}'")
+    fold = out / "estimate" / "0-all.safetensors"
+    before = fold.stat()
     main(["resume", str(out)])
-    said = capsys.readouterr().out
-    assert "finished already" not in said and "is still to be found out" in said
-    after = part.stat()
-    # Not written again; that it was read may show in the time of its last reading.
+    text = capsys.readouterr().out
+    assert "finished already" not in text and "its accuracy is not estimated yet" in text
+    after = fold.stat()
+    # It was not written again; reading it may have changed its access time.
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-    assert "honest" in json.loads((out / "result.json").read_text())
+    assert json.loads((out / "result.json").read_text())["estimate"]["held_out"] > 0
     main(["resume", str(out)])
     assert "is finished already" in capsys.readouterr().out
 
@@ -110,16 +112,16 @@ def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
     with fullmatch(*LONG, "--out", out, output=output, disk=0.5) as process:
         wait_until(lambda: list(saved.glob(".step-000000005*")), process)
         os.kill(process.pid or 0, signal.SIGINT)
-        time.sleep(0.1)  # it goes on saving
+        time.sleep(0.1)  # it is still saving
         assert process.is_alive()
         os.kill(process.pid or 0, signal.SIGINT)
         process.join(1.0)
     assert process.exitcode == 130
-    (kept,) = saved.iterdir()
-    assert checkpoint.load(kept)[1]["step"] == 0
+    (remaining,) = saved.iterdir()
+    assert load_checkpoint(remaining).facts.step == 0
 
 
-def test_a_second_process_is_refused_and_harmless(
+def test_a_second_process_is_rejected_and_harmless(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, output = tmp_path / "run", tmp_path / "output"

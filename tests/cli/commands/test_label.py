@@ -18,15 +18,15 @@ from tests.served import pets_run, shared_folder
 
 app = App(result_action="return_value")
 app.command(label)
-START = "import sys; from tests.cli.commands.test_label import typed; typed(*sys.argv[1:])"
+START = "import sys; from tests.cli.commands.test_label import run_label; run_label(*sys.argv[1:])"
 ROOT = Path(__file__).parents[3]
 
 
-def typed(*words: object) -> None:
-    app(["label", *map(str, words)], exit_on_error=False, print_error=False)
+def run_label(*arguments: object) -> None:
+    app(["label", *map(str, arguments)], exit_on_error=False, print_error=False)
 
 
-def test_until_it_is_interrupted(tmp_path: Path) -> None:
+def test_serves_until_interrupted(tmp_path: Path) -> None:
     home = clean_folder(tmp_path / "my pets", labels=2, unlabeled=3, size=16)
     before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
     process = subprocess.Popen(
@@ -38,30 +38,31 @@ def test_until_it_is_interrupted(tmp_path: Path) -> None:
     )
     try:
         assert process.stdout is not None
-        found = re.fullmatch(r"Label 4 pictures at (http://127\.0\.0\.1:\d+/\S+/)\n", line(process))
-        assert found is not None
-        assert line(process) == f"Labels go to {tmp_path / 'labels.csv'}. Stop with Ctrl-C.\n"
+        pattern = r"Label 4 pictures at (http://127\.0\.0\.1:\d+/\S+/)\n"
+        address = re.fullmatch(pattern, read_line(process))
+        assert address is not None
+        assert read_line(process) == f"Labels go to {tmp_path / 'labels.csv'}. Stop with Ctrl-C.\n"
         request = urllib.request.Request(
-            f"{found[1]}label",
+            f"{address[1]}label",
             b'{"number": 0, "label": "grass"}',
             {"Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            assert answer.status == 200
+        with urllib.request.urlopen(request, timeout=10) as response:
+            assert response.status == 200
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=20)
+        text, _ = process.communicate(timeout=20)
     finally:
         process.kill()
     table = tmp_path / "labels.csv"
     assert process.returncode == 0
-    assert said.strip() == (
+    assert text.strip() == (
         f"1 new label. 7 of 15 pictures are labeled in {table}. Next: fullmatch train {table}"
     )
     assert (data.load(str(table)).labels >= 0).sum() == 7
     assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
 
 
-def line(process: subprocess.Popen[str]) -> str:
+def read_line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     return process.stdout.readline()
 
@@ -71,41 +72,42 @@ def test_with_a_model_and_its_classes(
 ) -> None:
     from fullmatch.labeling.server import LabelServer
 
-    seen: list[LabelServer] = []
+    servers: list[LabelServer] = []
 
-    def interrupted(self: LabelServer, poll_interval: float = 0.5) -> None:
-        seen.append(self)
+    def interrupt(self: LabelServer, poll_interval: float = 0.5) -> None:
+        servers.append(self)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(LabelServer, "serve_forever", interrupted)
-    typed(shared_folder() / "pets", "--run", pets_run(), "-n", 3, "--out", tmp_path / "a.csv")
-    (server,) = seen
-    assert [one.guess in server.queue.labels.classes for one in server.queue.pictures] == [True] * 3
+    monkeypatch.setattr(LabelServer, "serve_forever", interrupt)
+    run_label(shared_folder() / "pets", "--run", pets_run(), "-n", 3, "--out", tmp_path / "a.csv")
+    (server,) = servers
+    guesses = [picture.guess for picture in server.queue.pictures]
+    assert len(guesses) == 3 and set(guesses) <= set(server.queue.table.classes)
     assert "0 new labels. 6 of 12 pictures are labeled" in capsys.readouterr().out
     assert server.socket.fileno() == -1 and not (tmp_path / "a.csv").exists()
     save(picture("grass", 1), tmp_path / "heap" / "a.png")
-    typed(tmp_path / "heap")
+    run_label(tmp_path / "heap")
     assert "Label pictures of at least 2 classes, then train." in capsys.readouterr().out
 
 
-def test_labels_from_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_imports_labels_from_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = clean_folder(tmp_path / "pets", labels=1, unlabeled=1, size=16)
     (tmp_path / "filled.csv").write_text("path,label\npets/unlabeled/b0.jpg,brick\n")
-    typed(home, "--take", tmp_path / "filled.csv")
+    run_label(home, "--take", tmp_path / "filled.csv")
     assert "1 label taken" in capsys.readouterr().out
     assert (data.load(str(tmp_path / "labels.csv")).labels >= 0).sum() == 4
 
 
-def test_mistakes(tmp_path: Path) -> None:
+def test_errors(tmp_path: Path) -> None:
     home = clean_folder(tmp_path / "pets", labels=1, unlabeled=0)
     with pytest.raises(UserError, match="labeled already"):
-        typed(home)
+        run_label(home)
     (home / "unlabeled").mkdir()
-    (home / "unlabeled" / "a.png").write_text("no picture")
+    (home / "unlabeled" / "a.png").write_text("not a picture")
     with pytest.raises(UserError, match="can be read"):
-        typed(home)
-    with pytest.raises(CycloptsError, match="0 is too few, expected 1 or more"):
-        typed(home, "-n", "0")
+        run_label(home)
+    with pytest.raises(CycloptsError, match="0 is too small, expected 1 or more"):
+        run_label(home, "-n", "0")
     with pytest.raises(UserError, match="no such folder"):
-        typed(tmp_path / "gone")
+        run_label(tmp_path / "gone")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pets"]

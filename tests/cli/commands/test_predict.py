@@ -17,83 +17,83 @@ app = App(result_action="return_value")
 app.command(predict)
 
 
-def typed(*words: object) -> None:
-    app(["predict", *map(str, words)], exit_on_error=False, print_error=False)
+def run_predict(*arguments: object) -> None:
+    app(["predict", *map(str, arguments)], exit_on_error=False, print_error=False)
 
 
-def test_csv_file_in_the_folder_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_file_among_the_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = digit_files(tmp_path, 5)
-    (tmp_path / "broken.jpg").write_text("no picture")
+    (tmp_path / "broken.jpg").write_text("not a picture")
     out = tmp_path / "labels.csv"
-    typed(digits_run(), tmp_path, "--csv", out)
+    run_predict(digits_run(), tmp_path, "--csv", out)
     rows = list(csv.DictReader(out.open()))
     assert {row["path"] for row in rows} == {*files, str(tmp_path / "broken.jpg")}
-    said = capsys.readouterr()
-    assert said.out == "" and "6 pictures" in said.err and "1 unreadable" in said.err
-    assert "not calibrated" in said.err
+    output = capsys.readouterr()
+    assert output.out == "" and "6 pictures" in output.err and "1 unreadable" in output.err
+    assert "not calibrated" in output.err
     before = out.read_text()
     with pytest.raises(UserError, match="exists already"):
-        typed(digits_run(), tmp_path, "--csv", out)
+        run_predict(digits_run(), tmp_path, "--csv", out)
     assert out.read_text() == before
-    typed(digits_run(), next(iter(files)), "--csv", out, "--overwrite")
+    run_predict(digits_run(), next(iter(files)), "--csv", out, "--overwrite")
     assert len(out.read_text().splitlines()) == 2
 
 
-def test_an_interrupt_leaves_no_half_file(
+def test_an_interrupt_leaves_no_partial_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, second = digit_files(tmp_path / "digits", 2)
     out = tmp_path / "labels.csv"
-    typed(digits_run(), first, "--csv", out)
+    run_predict(digits_run(), first, "--csv", out)
     assert "1 picture" in capsys.readouterr().err
-    before, batch = out.read_text(), Predictor.batch
+    before, predict_batch = out.read_text(), Predictor.predict_batch
 
-    def interrupted(self: Predictor, files: list[str]) -> Iterator[Prediction]:
-        yield from batch(self, files)
+    def interrupt(self: Predictor, files: list[str]) -> Iterator[Prediction]:
+        yield from predict_batch(self, files)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Predictor, "batch", interrupted)
+    monkeypatch.setattr(Predictor, "predict_batch", interrupt)
     for path, more in ((out, ["--overwrite"]), (tmp_path / "new.csv", [])):
         with pytest.raises(SystemExit, match="130"):
-            typed(digits_run(), first, second, "--csv", path, *more)
+            run_predict(digits_run(), first, second, "--csv", path, *more)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["digits", "labels.csv"]
     assert out.read_text() == before
 
 
-def test_a_link_and_a_device_stay_what_they_are(tmp_path: Path) -> None:
+def test_writes_through_a_link_and_to_a_pipe(tmp_path: Path) -> None:
     (picture,) = digit_files(tmp_path / "digits", 1)
     (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
-    typed(digits_run(), picture, "--csv", tmp_path / "link.csv")
+    run_predict(digits_run(), picture, "--csv", tmp_path / "link.csv")
     assert (tmp_path / "link.csv").is_symlink() and (tmp_path / "real.csv").is_file()
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    typed(digits_run(), picture, "--csv", tmp_path / "pipe", "--overwrite")
+    run_predict(digits_run(), picture, "--csv", tmp_path / "pipe", "--overwrite")
     assert os.read(reader, 10_000).startswith(b"path,label") and (tmp_path / "pipe").is_fifo()
     os.close(reader)
 
 
-def test_rows_alone_go_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_rows_go_to_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = digit_files(tmp_path, 2)
-    typed(digits_run(), first, second, "--unsure", "0")
+    run_predict(digits_run(), first, second, "--unsure", "0")
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert [row["path"] for row in rows] == [first, second]
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
-        ([], "no pictures named"),
+        ([], "no pictures given"),
         (["gone.png"], "no picture, folder or pattern gone.png"),
         (["empty"], "no files in empty"),
         (["empty/../full", "--csv", "gone/x.csv"], "cannot write gone/x.csv"),
     ],
 )
-def test_mistakes_leave_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+def test_errors_write_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     digit_files(tmp_path / "full", 1)
     with pytest.raises(UserError, match=message):
-        typed(digits_run(), *words)
+        run_predict(digits_run(), *arguments)
     assert not list(tmp_path.glob("**/*.csv"))

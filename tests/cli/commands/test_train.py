@@ -1,4 +1,4 @@
-"""`train` and `resume` as commands: what they do around the training itself."""
+"""What `train` and `resume` do before and after training."""
 
 from pathlib import Path
 
@@ -15,29 +15,28 @@ SMALL = ["model.name=wrn-10-1", "data.size=16", "training.batch=2", "training.ra
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the data sets that were read, each time that one was."""
+    """The names of the data sets that were loaded, in order."""
     names: list[str] = []
-    own = data.load
+    load = data.load
 
-    def counted(name: str, **options: object) -> data.Source:
+    def record(name: str, **options: object) -> data.Source:
         names.append(name)
-        return own(name, **options)  # type: ignore[arg-type]
+        return load(name, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(data, "load", counted)
+    monkeypatch.setattr(data, "load", record)
     return names
 
 
-def test_pictures_are_read_once_for_all_that_is_learned_from_them(
-    tmp_path: Path, loaded: list[str]
-) -> None:
+def test_pictures_are_loaded_once(tmp_path: Path, loaded: list[str]) -> None:
     pets, out = write_pets(tmp_path), tmp_path / "run"
     train(str(pets), steps=2, baseline=True, out=out, set_=SMALL)
     assert loaded == [str(pets)]
     folder = RunFolder.existing(out)
-    assert (folder.path / "labels-only" / "result.json").exists()
-    for place in (folder.path, folder.path / "labels-only"):
-        (place / "result.json").unlink()
+    baseline = RunFolder(folder.baseline)
+    assert baseline.finished
+    for each in (folder, baseline):
+        each.result.unlink()
     loaded.clear()
     resume(out)
-    # The report looks for itself, as it does for runs of other days.
-    assert loaded == [str(pets)] * 2
+    assert loaded == [str(pets)]
+    assert folder.finished and baseline.finished and (out / "report.html").exists()

@@ -1,4 +1,4 @@
-"""Bad input: every mistake ends in one line and exit code 2, and leaves nothing behind."""
+"""Every mistake of a user ends in one line and exit code 2, and writes nothing."""
 
 import shutil
 from collections.abc import Callable
@@ -11,39 +11,40 @@ from fullmatch.cli import main
 from tests.small_pictures import write_pets
 
 TINY = ("--set", "training.batch=4", "--set", "training.ratio=2", "--set", "model.name=wrn-10-1")
-Mistake = Callable[..., str]
+RunMistake = Callable[..., str]
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Run every test in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
-def mistake(here: Path, capsys: pytest.CaptureFixture[str]) -> Mistake:
-    """Runs a command that must fail, and returns its one line."""
+def mistake(here: Path, capsys: pytest.CaptureFixture[str]) -> RunMistake:
+    """Run a command that must fail, and return its one line."""
 
-    def tree() -> dict[Path, bytes | None]:
+    def read_all() -> dict[Path, bytes | None]:
         return {p: p.read_bytes() if p.is_file() else None for p in here.rglob("*")}
 
     def run(*argv: str) -> str:
-        before = tree()
+        before = read_all()
         with pytest.raises(SystemExit) as end:
             main(list(argv))
-        found = capsys.readouterr()
+        output = capsys.readouterr()
         assert end.value.code == 2
-        assert found.err.startswith("fullmatch: ") and found.err.count("\n") == 1
-        assert "Traceback" not in found.err
-        assert found.out == ""  # no notes before the mistake
-        assert tree() == before
-        return found.err
+        assert output.err.startswith("fullmatch: ") and output.err.count("\n") == 1
+        assert "Traceback" not in output.err
+        assert output.out == ""  # no notes before the error
+        assert read_all() == before
+        return output.err
 
     return run
 
 
 @pytest.mark.parametrize(
-    ("command", "words"),
+    ("command", "message"),
     [
         ("trian digits", 'Did you mean "train"?'),
         ("train --stepps 5", "Did you mean --steps?"),
@@ -56,8 +57,8 @@ def mistake(here: Path, capsys: pytest.CaptureFixture[str]) -> Mistake:
         ("train --set algorithm.treshold=0.5", "did you mean 'threshold'?"),
         ("train --set model.name=wrn-28-22x", "did you mean 'wrn-28-2'?"),
         ("train --set training.execution=grahp", "did you mean 'graph'?"),
-        ("train --steps many", "--steps: 'many' is no whole number"),
-        ("train --steps 1.5", "--steps: '1.5' is no whole number"),
+        ("train --steps many", "--steps: 'many' is not an integer"),
+        ("train --steps 1.5", "--steps: '1.5' is not an integer"),
         ("train --steps 0", "training.steps is 0, expected 1 or more"),
         ("train --seed -1", "seed is -1"),
         ("train --set training.batch=large", "expected an integer"),
@@ -71,15 +72,15 @@ def mistake(here: Path, capsys: pytest.CaptureFixture[str]) -> Mistake:
         ("train --set training.execution=graph", "needs an NVIDIA GPU"),
         ("train --algorithm semco", "embeddings"),
         ("train nowhere.csv", "no data set 'nowhere.csv'"),
-        ("resume nowhere", "nowhere is no run folder"),
+        ("resume nowhere", "nowhere is not a run folder"),
         ("resume", "requires an argument"),
-        ("evaluate nowhere", "nowhere is no run folder"),
+        ("evaluate nowhere", "nowhere is not a run folder"),
         ("list algorithm", 'Did you mean "algorithms"?'),
         ("list", "requires an argument"),
     ],
 )
-def test_mistakes(command: str, words: str, mistake: Mistake) -> None:
-    assert words in mistake(*command.split())
+def test_messages(command: str, message: str, mistake: RunMistake) -> None:
+    assert message in mistake(*command.split())
 
 
 @pytest.mark.parametrize(
@@ -113,27 +114,27 @@ def test_mistakes(command: str, words: str, mistake: Mistake) -> None:
         ("npmatch memory=0", "1 or more"),
     ],
 )
-def test_options_outside_their_limits(setting: str, expected: str, mistake: Mistake) -> None:
+def test_options_out_of_range(setting: str, expected: str, mistake: RunMistake) -> None:
     algorithm, *options = setting.split()
-    given = [word for option in options for word in ("--set", f"algorithm.{option}")]
-    line = mistake("train", "digits", "--algorithm", algorithm, *given, "--steps", "5")
+    flags = [word for option in options for word in ("--set", f"algorithm.{option}")]
+    line = mistake("train", "digits", "--algorithm", algorithm, *flags, "--steps", "5")
     name, value = options[0].split("=")
     assert f"algorithm.{name} is {value}" in line and f"expected {expected}" in line
 
 
-def test_data_files_that_are_not_there(
-    mistake: Mistake, here: Path, monkeypatch: pytest.MonkeyPatch
+def test_missing_data_files(
+    mistake: RunMistake, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unreachable(*_: object, **__: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError("no network")
 
     (here / "data").mkdir()
-    monkeypatch.setattr("urllib.request.urlopen", unreachable)
+    monkeypatch.setattr("urllib.request.urlopen", fail)
     line = mistake("train", "cifar10", "--set", f"data.root={here / 'data'}")
     assert "cifar-10-batches-py" in line and "cifar10.npz" in line and str(here / "data") in line
 
 
-def test_folders_that_cannot_be_learned_from(mistake: Mistake, here: Path) -> None:
+def test_folders_that_cannot_be_trained_on(mistake: RunMistake, here: Path) -> None:
     pets = write_pets(here)
     (here / "empty").mkdir()
     assert "empty" in mistake("train", "empty")
@@ -146,18 +147,18 @@ def test_folders_that_cannot_be_learned_from(mistake: Mistake, here: Path) -> No
     assert "labeled" in mistake("train", "pets")
 
 
-def test_a_csv_without_rows(mistake: Mistake, here: Path) -> None:
+def test_a_csv_without_rows(mistake: RunMistake, here: Path) -> None:
     (here / "mine.csv").write_text("path,label\n")
     for command in ("train", "check"):
         assert "mine.csv has no rows" in mistake(command, "mine.csv")
 
 
-def test_labels_name_the_class_that_has_too_few(mistake: Mistake, here: Path) -> None:
+def test_too_few_labels_of_a_class(mistake: RunMistake, here: Path) -> None:
     write_pets(here)
     assert "class 'cat' of pets has 3 labeled" in mistake("train", "pets", "--labels", "100")
 
 
-def test_a_wrong_setting_for_own_pictures(mistake: Mistake, here: Path) -> None:
+def test_wrong_settings_for_own_pictures(mistake: RunMistake, here: Path) -> None:
     write_pets(here)
     assert "did you mean 'batch'?" in mistake("train", "pets", "--set", "training.bacth=5")
     line = mistake("train", "pets", "--steps", "5", "--minutes", "1")
@@ -165,13 +166,15 @@ def test_a_wrong_setting_for_own_pictures(mistake: Mistake, here: Path) -> None:
 
 
 @pytest.mark.parametrize("size", ["abc", "1.5", "-2"])
-def test_how_many_processes(size: str, mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_number_of_processes(
+    size: str, mistake: RunMistake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WORLD_SIZE", size)
     assert f"WORLD_SIZE is '{size}', expected a number of processes" in mistake("--version")
 
 
 @pytest.mark.parametrize(
-    ("words", "named"),
+    ("arguments", "name"),
     [
         (["train", ""], "an argument"),
         (["train", "digits", "--out", ""], "--out"),
@@ -180,28 +183,26 @@ def test_how_many_processes(size: str, mistake: Mistake, monkeypatch: pytest.Mon
         (["check", ""], "an argument"),
     ],
 )
-def test_nothing_is_no_place(words: list[str], named: str, mistake: Mistake) -> None:
-    assert f"fullmatch: {named} is empty" in mistake(*words)
+def test_empty_arguments(arguments: list[str], name: str, mistake: RunMistake) -> None:
+    assert f"fullmatch: {name} is empty" in mistake(*arguments)
 
 
-def test_broken_labeled_picture_stops_with_its_name(mistake: Mistake, here: Path) -> None:
+def test_an_unreadable_labeled_picture_is_named(mistake: RunMistake, here: Path) -> None:
     (write_pets(here) / "labeled" / "cat" / "broken.png").write_bytes(b"nothing")
     assert "broken.png" in mistake("train", "pets")
 
 
-def test_unreadable_configs(mistake: Mistake, here: Path) -> None:
+def test_unreadable_configs(mistake: RunMistake, here: Path) -> None:
     (here / "odd.toml").write_text("[training\n")
     assert "odd.toml is not TOML" in mistake("train", "--config", "odd.toml")
     (here / "key.toml").write_text("[training]\nstesp = 3\n")
     assert "did you mean 'steps'?" in mistake("train", "--config", "key.toml")
     (here / "type.toml").write_text('[training]\nsteps = "3"\n')
-    assert "training.steps is '3', expected an integer" in mistake(
-        "train", "--config", "type.toml"
-    )
+    assert "training.steps is '3', expected an integer" in mistake("train", "--config", "type.toml")
     assert "cannot read the config" in mistake("train", "--config", str(here))
 
 
-def test_existing_output_folder(mistake: Mistake, here: Path) -> None:
+def test_existing_output_folder(mistake: RunMistake, here: Path) -> None:
     (here / "mine").mkdir()
     (here / "mine" / "thesis.txt").write_text("years of work")
     assert "mine exists already" in mistake("train", "digits", "--out", "mine")
@@ -212,39 +213,37 @@ def test_existing_output_folder(mistake: Mistake, here: Path) -> None:
     )
 
 
-def test_damaged_runs(mistake: Mistake, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_runs(mistake: RunMistake, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "digits", "--steps", "2", "--out", "run", *TINY])
     capsys.readouterr()
-    whole = (here / "run" / "result.json").read_bytes()
-    (here / "run" / "result.json").write_bytes(whole[:100])
+    complete = (here / "run" / "result.json").read_bytes()
+    (here / "run" / "result.json").write_bytes(complete[:100])
     for command in ("resume", "card", "report"):
         assert "result.json" in mistake(command, "run")
-    assert "delete it, then write it anew with: fullmatch resume run" in mistake("resume", "run")
-    (here / "run" / "result.json").write_bytes(whole)
+    assert "delete it, then write it again with: fullmatch resume run" in mistake("resume", "run")
+    (here / "run" / "result.json").write_bytes(complete)
     (here / "run" / "model.safetensors").write_bytes(b"")
     assert "damaged" in mistake("evaluate", "run")
     (here / "run" / "result.json").unlink()
     for state in here.glob("run/checkpoints/*/state.safetensors"):
         state.write_bytes(state.read_bytes()[:-1])
     line = mistake("resume", "run")
-    assert "no whole checkpoint" in line and "step-000000002 is damaged" in line
+    assert "no usable checkpoint" in line and "step-000000002 is damaged" in line
     (here / "run" / "config.toml").write_text("[data\n")
     assert "is not TOML" in mistake("resume", "run")
 
 
-def test_a_loss_that_is_no_number_is_one_line(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_nan_loss_is_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "hot.toml").write_text(tomli_w.dumps({"optimizer": {"rate": 1e30}}))
     with pytest.raises(SystemExit) as end:
         main(["train", "--config", "hot.toml", "--steps", "60", *TINY])
-    found = capsys.readouterr().err
-    assert end.value.code == 2 and found.count("\n") == 1
-    assert "the loss is no longer a number" in found and "--set optimizer.rate=" in found
+    line = capsys.readouterr().err
+    assert end.value.code == 2 and line.count("\n") == 1
+    assert "the loss became NaN at step" in line and "--set optimizer.rate=" in line
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan", "1e400"])
-def test_minutes_above_nothing(
+def test_minutes_out_of_range(
     minutes: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -259,20 +258,20 @@ def test_minutes_above_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["pets"]
 
 
-def test_minutes_are_for_own_pictures(capsys: pytest.CaptureFixture[str]) -> None:
+def test_minutes_are_only_for_own_pictures(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["train", "digits", "--minutes", "1"])
     assert "use --steps here" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("steps", ["0", "-1", "1.5"])
-def test_bench_takes_a_step_at_least(steps: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bench_needs_at_least_one_step(steps: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["bench", "digits", "--steps", steps])
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def test_check_overwrites_nothing_but_a_check(
+def test_check_overwrites_only_its_own_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""The command line: train, resume, evaluate and list, as a user types them."""
+"""The command line as a user types it: train, resume, evaluate and list."""
 
 import json
 import re
@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import fullmatch
-from fullmatch.cli import app, main
+from fullmatch.cli import main
+from fullmatch.cli.app import app
 from tests.small_pictures import write_pets
 
 TINY = ("--set", "training.batch=4", "--set", "training.ratio=2", "--set", "model.name=wrn-10-1")
@@ -18,6 +19,7 @@ TINY = ("--set", "training.batch=4", "--set", "training.ratio=2", "--set", "mode
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Run every test in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -25,9 +27,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_train_resume_evaluate(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "--labels", "20", "--steps", "4", "--baseline", *TINY, "digits"])
     run = here / "runs" / "digits-fullmatch-001"
-    found = capsys.readouterr().out
-    assert "The same network on the labels alone:" in found and "The unlabeled images" in found
-    assert json.loads((run / "result.json").read_text())["labels_only"]["images"] == 500
+    output = capsys.readouterr().out
+    assert "The same network on the labels only:" in output and "The unlabeled images" in output
+    assert json.loads((run / "result.json").read_text())["baseline"]["images"] == 500
     before = (run / "result.json").read_bytes()
     main(["resume", str(run)])
     assert "is finished already" in capsys.readouterr().out
@@ -39,22 +41,25 @@ def test_train_resume_evaluate(here: Path, capsys: pytest.CaptureFixture[str]) -
     assert (run / "result.json").read_bytes() == before
 
 
-def test_resume_goes_on_with_what_is_left(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resume_trains_what_is_missing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "digits", "--labels", "20", "--steps", "2", "--baseline", "--out", "run", *TINY])
-    inner = here / "run" / "labels-only" / "result.json"
+    inner = here / "run" / "baseline" / "result.json"
     inner.write_bytes(inner.read_bytes()[:50])
     with pytest.raises(SystemExit, match="2"):
         main(["resume", "run"])
     line = capsys.readouterr().err
-    assert f"{inner.relative_to(here)} is damaged; delete it" in line and line.count("\n") == 1
+    assert f"{inner.relative_to(here)} is damaged (not JSON); delete it" in line
+    assert line.count("\n") == 1
     inner.unlink()
     main(["resume", "run"])
-    found = capsys.readouterr().out
-    assert "finished already" not in found and "on the labels alone:" in found
+    output = capsys.readouterr().out
+    assert "finished already" not in output and "on the labels only:" in output
     assert json.loads(inner.read_text())["algorithm"]["name"] == "supervised"
 
 
-def test_run_from_the_config_of_another(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_from_the_config_of_another_run(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     main(["train", "digits", "--steps", "3", "--seed", "4", "--out", "one", *TINY])
     main(["train", "--config", "one/config.toml", "--out", "two"])
     for name in ("config.toml", "model.safetensors", "split.json"):
@@ -64,15 +69,14 @@ def test_run_from_the_config_of_another(here: Path, capsys: pytest.CaptureFixtur
 
 
 def test_own_pictures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A broken picture among the unlabeled is counted and left out; small sets shrink batches."""
+    """An unreadable unlabeled picture is left out, and a small data set shrinks the batches."""
     (write_pets(here) / "unlabeled" / "broken.png").write_bytes(b"nothing")
     main(["train", "pets", "--steps", "2", "--set", "model.name=wrn-10-1"])
-    found = capsys.readouterr().out
-    assert "1 unreadable unlabeled picture left out" in found
+    assert "1 unreadable unlabeled picture left out" in capsys.readouterr().out
     run = here / "runs" / "pets-fullmatch-001"
     result = json.loads((run / "result.json").read_text())
     assert result["classes"] == ["cat", "dög 2"] and result["labels"] == 6
-    assert "best_chosen_on_test" not in result["teacher"]
+    assert result["teacher"]["best_chosen_on_test"] is None
     main(["evaluate", str(run)])
     assert "class dög 2" in capsys.readouterr().out
 
@@ -93,23 +97,25 @@ def test_cifar10_from_arrays(here: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert result["steps"] == 2 and result["classes"][0] == "airplane"
 
 
-def test_interrupt_before_training_is_quiet(
+def test_interrupt_before_training_prints_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(*_: object, **__: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fullmatch.experiment.settings.resolve", interrupted)
+    monkeypatch.setattr("fullmatch.experiment.settings.resolve", interrupt)
     with pytest.raises(SystemExit) as end:
         main(["train"])
     assert end.value.code == 130 and capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("words", [["list", "algorithms"], ["list", "datasets"], ["--help"]])
-def test_a_reader_that_has_seen_enough(words: list[str]) -> None:
-    """As in `fullmatch list algorithms | head -1`: quietly, and as other programs end."""
+@pytest.mark.parametrize("command", [["list", "algorithms"], ["list", "datasets"], ["--help"]])
+def test_a_closed_pipe(command: list[str]) -> None:
+    """As in `fullmatch list algorithms | head -1`: no error, and the usual exit code."""
     with subprocess.Popen(
-        [sys.executable, "-m", "fullmatch", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "fullmatch", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
@@ -123,21 +129,21 @@ def test_as_a_module(here: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 2 and done.stderr.startswith("fullmatch: gone is no run folder")
+    assert done.returncode == 2 and done.stderr.startswith("fullmatch: gone is not a run folder")
 
 
-def test_a_default_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_shows_each_default_once(capsys: pytest.CaptureFixture[str]) -> None:
     names = [[name] for name in app if not name.startswith("-")]
     names += [["reproduce", name] for name in app["reproduce"] if not name.startswith("-")]
     assert ["label"] in names and ["reproduce", "table1"] in names
     for command in names:
         main([*command, "--help"])
-        said = " ".join(re.sub("[│╭╮╰╯─]", " ", capsys.readouterr().out).split())
-        assert not re.search(r"\[default: [^]]*\] \[default: ", said), command
+        text = " ".join(re.sub("[│╭╮╰╯─]", " ", capsys.readouterr().out).split())
+        assert not re.search(r"\[default: [^]]*\] \[default: ", text), command
 
 
 @pytest.mark.parametrize("size", ["", "1"])
-def test_alone_whatever_the_environment_says(
+def test_one_process_by_default(
     size: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", size)

@@ -1,0 +1,32 @@
+"""`fullmatch list` as it is typed."""
+
+import pytest
+
+from fullmatch.algorithms import ALGORITHMS
+from fullmatch.cli.commands.listing import list_
+from fullmatch.data import DATASETS
+
+
+def test_algorithms(capsys: pytest.CaptureFixture[str]) -> None:
+    list_("algorithms")
+    lines = capsys.readouterr().out.splitlines()
+    for name in ALGORITHMS:
+        assert any(line.startswith(f"{name} ") for line in lines)
+    assert "fullmatch = full-fixmatch" in lines[-1] and "fullflex = full-flexmatch" in lines[-1]
+
+
+def test_datasets(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FULLMATCH_DATA", "/some where/data")
+    list_("datasets")
+    text = capsys.readouterr().out
+    rows = {line.split()[0]: line for line in text.splitlines()[1:]}
+    assert all(name in rows for name in DATASETS)
+    assert rows["digits"].split()[-3:] == ["8x8", "gray", "included"]
+    assert rows["cifar10"].split()[-4:] == ["32x32", "color", "not", "found"]
+    assert "Data folder: /some where/data; to use another, set FULLMATCH_DATA=FOLDER" in text
+
+
+def test_models(capsys: pytest.CaptureFixture[str]) -> None:
+    list_("models")
+    text = capsys.readouterr().out
+    assert "wrn-28-2" in text and "<any torchvision classifier>" in text
