@@ -1,4 +1,4 @@
-"""A network small enough for every test, with a task and random batches that fit it."""
+"""A small network for tests, with a matching task and random batches."""
 
 import torch
 from torch import Tensor, nn
@@ -8,7 +8,7 @@ from fullmatch.core import Batch, Network, Task, Views
 
 
 class TinyNetwork(Network):
-    """Two convolutions around a batch norm, for pictures of any size."""
+    """Two convolutions and a batch norm, for images of any size."""
 
     features = 16
 
@@ -29,7 +29,7 @@ class TinyNetwork(Network):
 def tiny_task(
     num_classes: int = 4, *, num_labeled: int = 8, num_unlabeled: int = 32, side: int = 8
 ) -> Task:
-    """The facts of a data set of one-channel pictures that a `TinyNetwork` looks at."""
+    """The task of one-channel images for a `TinyNetwork`."""
     half = (side + 1) // 2
     prior = (1 / num_classes,) * num_classes
     return Task(
@@ -44,7 +44,7 @@ def tiny_task(
 
 
 def random_batch(task: Task, views: Views, *, labeled: int = 4, unlabeled: int = 6) -> Batch:
-    """Noise for every view; no image stands twice in it."""
+    """Noise for every view; no image is in it twice."""
     return Batch(
         tuple(torch.randn(labeled, *task.image) for _ in views.labeled),
         torch.randint(task.num_classes, (labeled,)),

@@ -1,4 +1,4 @@
-"""Command lines in processes of their own, which tests may kill; forked, to start fast."""
+"""Command lines in separate processes, which tests can kill; forked, to start fast."""
 
 import contextlib
 import multiprocessing
@@ -12,13 +12,13 @@ import fullmatch as package
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.warm"])
-# The server looks for modules where its environment says, and not where this process does.
+# The fork server finds modules by its environment, not by the path of this process.
 HOMES = (Path(__file__).parents[1], Path(package.__file__).parents[1])
 os.environ["PYTHONPATH"] = os.pathsep.join(map(str, HOMES))
 
 
 def work(argv: Sequence[str], output: str, disk: float) -> None:
-    """`fullmatch ARGV`, with its output in a file and a disk that takes its time."""
+    """Run `fullmatch ARGV` with its output in a file and a slow disk."""
     handle = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(handle, 1)
     os.dup2(handle, 2)
@@ -50,7 +50,7 @@ def fullmatch(*argv: object, output: Path, disk: float = 0.0) -> Iterator[BasePr
 
 
 def wait_until(happened: Callable[[], object], process: BaseProcess, seconds: float = 60) -> None:
-    """Returns when it happened or the process ended; fails when neither comes about."""
+    """Wait until it happened or the process ended; fail after a timeout."""
     end = time.monotonic() + seconds
     while not happened() and process.is_alive():
         assert time.monotonic() < end, "nothing happened"

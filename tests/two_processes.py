@@ -1,4 +1,4 @@
-"""Runs a function in two processes that have met, as torchrun would."""
+"""Runs a function in two connected processes, as torchrun does."""
 
 import multiprocessing
 import os
@@ -10,12 +10,12 @@ import torch
 import torch.distributed as dist
 
 
-def in_two_processes(work: Callable[..., object], place: Path, *arguments: Any) -> list[Any]:
-    """What each of the two returns, in order; `work` must be a function of a module."""
+def in_two_processes(work: Callable[..., object], folder: Path, *arguments: Any) -> list[Any]:
+    """What each of the two returns, in order; `work` must be a module-level function."""
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     context = multiprocessing.get_context("spawn")
     processes = [
-        context.Process(target=_one, args=(rank, str(place), work, arguments)) for rank in range(2)
+        context.Process(target=_run, args=(rank, str(folder), work, arguments)) for rank in range(2)
     ]
     for process in processes:
         process.start()
@@ -23,11 +23,13 @@ def in_two_processes(work: Callable[..., object], place: Path, *arguments: Any) 
         process.join(300)
         process.kill()
     assert [process.exitcode for process in processes] == [0, 0]
-    return [torch.load(place / f"found-{rank}", weights_only=False) for rank in range(2)]
+    return [torch.load(folder / f"result-{rank}", weights_only=False) for rank in range(2)]
 
 
-def _one(rank: int, place: str, work: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+def _run(rank: int, folder: str, work: Callable[..., object], arguments: tuple[Any, ...]) -> None:
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{place}/meet", rank=rank, world_size=2)
-    torch.save(work(*arguments), f"{place}/found-{rank}")
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2
+    )
+    torch.save(work(*arguments), f"{folder}/result-{rank}")
     dist.destroy_process_group()

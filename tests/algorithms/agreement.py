@@ -1,4 +1,4 @@
-"""Runs an algorithm beside its reference, on random batches, and compares loss and memory."""
+"""Compares the loss and memory of an algorithm with its reference, on random batches."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from tests.networks import TinyNetwork, random_batch, tiny_task
 
 
 class Reference(Protocol):
-    """Plain numbers in, a plain number out; keeps its memory by the names of the buffers."""
+    """A slow implementation; `memory` has the names of the buffers."""
 
     def memory(self) -> dict[str, Any]: ...
 
@@ -20,8 +20,8 @@ class Reference(Protocol):
     ) -> float: ...
 
 
-def opinionated(num_classes: int) -> TinyNetwork:
-    """A random network that is sure of some pictures and not of others."""
+def confident_network(num_classes: int) -> TinyNetwork:
+    """A random network that is confident about some images but not others."""
     network = TinyNetwork(num_classes)
     with torch.no_grad():
         network.head.weight.mul_(12)
@@ -37,7 +37,7 @@ def assert_agrees(
 ) -> None:
     torch.manual_seed(0)
     task = task or tiny_task()
-    student, teacher = opinionated(task.num_classes), opinionated(task.num_classes)
+    student, teacher = confident_network(task.num_classes), confident_network(task.num_classes)
     algorithm = spec.build(task)
     expected = reference(spec, algorithm)
     for step, share in enumerate(progress):
@@ -49,7 +49,7 @@ def assert_agrees(
         torch.testing.assert_close(float(fast.loss.detach()), slow, rtol=1e-5, atol=1e-5)
     state = algorithm.state_dict()
     for name, value in expected.memory().items():
-        found = state[name]
-        torch.testing.assert_close(found, torch.tensor(value, dtype=found.dtype))
+        actual = state[name]
+        torch.testing.assert_close(actual, torch.tensor(value, dtype=actual.dtype))
     with torch.no_grad():
         assert all(value.isfinite().all() for value in state.values())

@@ -1,4 +1,4 @@
-"""Batches whose images are logits already, so that losses can be checked by hand."""
+"""Batches whose images are logits, so that losses can be checked by hand."""
 
 import torch
 from torch import Tensor, nn
@@ -7,7 +7,7 @@ from fullmatch.core import Algorithm, Batch, Network, Objective, Task
 
 
 class Echo(Network):
-    """Says of an image what is written on it, plus a parameter that the losses can push."""
+    """Returns the image as logits, plus a parameter that receives gradient."""
 
     def __init__(self, num_classes: int) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ import torch
 from fullmatch.algorithms.alignment import RecentMean, align_to_uniform
 
 
-def test_recent_mean_is_that_of_the_last_batches_this_one_included() -> None:
+def test_recent_mean_includes_the_current_batch() -> None:
     torch.manual_seed(0)
     recent, means = RecentMean(3, length=4), []
     for _ in range(9):
@@ -16,7 +16,7 @@ def test_recent_mean_is_that_of_the_last_batches_this_one_included() -> None:
         assert recent(probs).numpy() == pytest.approx(np.mean(means, axis=0), abs=1e-6)
 
 
-def test_alignment_divides_by_the_mean_and_renormalises() -> None:
+def test_alignment_divides_by_the_mean_and_renormalizes() -> None:
     probs = torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.2, 0.6]])
     current = torch.tensor([0.5, 0.3, 0.2])
     expected = probs / current

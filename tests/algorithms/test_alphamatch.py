@@ -1,4 +1,4 @@
-"""AlphaMatch against loops; its target really is the minimum that the docstring claims."""
+"""AlphaMatch against loops, and whether its target is a minimum."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import torch
 
 from fullmatch.algorithms import AlphaMatch, full
 from fullmatch.errors import UserError
-from tests.algorithms.agreement import opinionated
+from tests.algorithms.agreement import confident_network
 from tests.networks import random_batch, tiny_task
 from tests.reference import alphamatch as reference
 
@@ -23,31 +23,31 @@ def test_agrees_with_the_reference(alpha: float, strong_views: int) -> None:
         weak_weight=strong_views - 1,
         coefficient=0.5,
     )
-    algorithm, network = spec.build(TASK), opinionated(4)
+    algorithm, network = spec.build(TASK), confident_network(4)
     assert len(algorithm.views.unlabeled) == 1 + strong_views
     for _ in range(3):
         batch = random_batch(TASK, algorithm.views, unlabeled=12)
         expected = reference.loss(network, batch, spec)
-        found = algorithm(network, network, batch, torch.tensor(0.5))
-        assert float(found.loss.detach()) == pytest.approx(expected, rel=1e-4)
+        actual = algorithm(network, network, batch, torch.tensor(0.5))
+        assert float(actual.loss.detach()) == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(0.5, 0.5), (0.3, 0.7), (1.5, 0.5), (0.5, 1.5)])
-def test_no_near_target_is_better(alpha: float, beta: float) -> None:
+def test_target_is_a_minimum(alpha: float, beta: float) -> None:
     torch.manual_seed(0)
     spec = AlphaMatch(alpha=alpha, beta=beta, descents=200)
     algorithm = spec.build(TASK)
     weak, strong = torch.randn(1, 4).log_softmax(1), torch.randn(2, 1, 4).log_softmax(2)
     target = algorithm.target(weak, strong).exp()[0].double().numpy()
     rows = weak.exp()[0].double().numpy(), list(strong.exp()[:, 0].double().numpy())
-    found = reference.objective(target / target.sum(), *rows, spec)
+    actual = reference.objective(target / target.sum(), *rows, spec)
     generator = np.random.default_rng(0)
     for _ in range(100):
         near = target * np.exp(0.05 * generator.normal(size=4))
-        assert reference.objective(near / near.sum(), *rows, spec) > found - 1e-7
+        assert reference.objective(near / near.sum(), *rows, spec) > actual - 1e-7
 
 
-def test_few_descents_already_help() -> None:
+def test_a_few_descent_steps_help() -> None:
     torch.manual_seed(0)
     weak, strong = torch.randn(1, 4).log_softmax(1), torch.randn(2, 1, 4).log_softmax(2)
     rows = weak.exp()[0].double().numpy(), list(strong.exp()[:, 0].double().numpy())
@@ -68,10 +68,10 @@ def test_target_carries_no_gradient_and_alignment_keeps_memory() -> None:
     assert torch.allclose(target.exp().sum(dim=1), torch.ones(5))
 
 
-def test_weak_view_learns_too_unless_it_stays_out() -> None:
+def test_weak_view_learns_unless_it_has_no_gradient() -> None:
     torch.manual_seed(0)
     for weak_gradient in (True, False):
-        algorithm, network = AlphaMatch().build(TASK), opinionated(4).eval()
+        algorithm, network = AlphaMatch().build(TASK), confident_network(4).eval()
         algorithm.weak_gradient = weak_gradient
         batch = random_batch(TASK, algorithm.views)
         weak = batch.unlabeled[0].requires_grad_()
@@ -82,7 +82,7 @@ def test_weak_view_learns_too_unless_it_stays_out() -> None:
 @pytest.mark.parametrize(
     "options", [{"alpha": 1.0, "beta": 0.5}, {"beta": 0.0}, {"strong_views": 0}]
 )
-def test_what_cannot_be_solved_is_refused(options: dict[str, float]) -> None:
+def test_rejects_orders_without_a_solution(options: dict[str, float]) -> None:
     with pytest.raises(UserError):
         AlphaMatch(**options).build(TASK)
 

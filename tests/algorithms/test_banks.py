@@ -1,4 +1,4 @@
-"""The bank against a Python list, whatever the sizes and whichever rows are chosen."""
+"""The bank against a Python list, for any sizes and choices of rows."""
 
 import torch
 from hypothesis import given, settings
@@ -10,17 +10,19 @@ from fullmatch.algorithms.banks import Bank
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 9), st.lists(st.lists(st.booleans(), max_size=14), max_size=6))
 def test_keeps_the_last_chosen_rows_in_order(size: int, batches: list[list[bool]]) -> None:
-    bank, kept, number = Bank(size, 1), [], 0
+    bank, written, number = Bank(size, 1), [], 0
     for chosen in batches:
         rows = torch.arange(number, number + len(chosen)).float()[:, None]
         bank.write(rows, torch.tensor(chosen, dtype=torch.bool))
-        kept += [number + i for i, taken in enumerate(chosen) if taken]
+        written += [number + i for i, taken in enumerate(chosen) if taken]
         number += len(chosen)
-    assert int(bank.written) == len(kept)
-    assert bool(bank.is_full()) is (len(kept) >= size)
-    last = kept[-size:]
-    found = {int(bank.rows[place % size, 0]) for place in range(len(kept) - len(last), len(kept))}
-    assert found == set(last)
+    assert int(bank.written) == len(written)
+    assert bool(bank.is_full()) is (len(written) >= size)
+    last = written[-size:]
+    actual = {
+        int(bank.rows[place % size, 0]) for place in range(len(written) - len(last), len(written))
+    }
+    assert actual == set(last)
     expected = sum(last) / len(last) if last else 0.0
     torch.testing.assert_close(bank.mean(), torch.tensor([expected]))
 

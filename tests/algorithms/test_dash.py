@@ -1,4 +1,4 @@
-"""Dash: the specified limits, and a warm-up on the labels alone."""
+"""Dash: the specified limits, and a warm-up on the labels only."""
 
 import dataclasses
 import math
@@ -16,7 +16,7 @@ from tests.reference import thresholds
 
 
 def labeler(rho_init: float, **options: float) -> LossLimit:
-    """As it is after the warm-up, whose mean labeled loss was rho_init."""
+    """The state after a warm-up with a mean labeled loss of rho_init."""
     limit = LossLimit(Dash(**options))
     limit.labeled_loss.fill_(rho_init)
     limit.steps.fill_(5000)
@@ -33,26 +33,26 @@ def pseudo(limit: LossLimit, probs: list[list[float]], progress: float):
 @pytest.mark.parametrize(
     ("falls", "rho"), [(0, 2.0002), (1, 1.5749606), (5, 0.6054173), (15, 0.0554648), (16, 0.05)]
 )
-def test_rho_falls_to_its_least(falls: int, rho: float) -> None:
+def test_rho_falls_to_its_minimum(falls: int, rho: float) -> None:
     limit = labeler(2.0)
     for progress in (falls * 10 / 1024, (falls + 0.99) * 10 / 1024):
         torch.testing.assert_close(limit.rho(torch.tensor(progress)), torch.tensor(rho))
 
 
-def test_soft_labels_above_the_least_rho() -> None:
-    found = pseudo(labeler(2.0), [[0.6, 0.3, 0.1]], 0.0)
-    torch.testing.assert_close(found.target, torch.tensor([[0.7826087, 0.1956522, 0.0217391]]))
+def test_soft_labels_above_the_minimum_rho() -> None:
+    actual = pseudo(labeler(2.0), [[0.6, 0.3, 0.1]], 0.0)
+    torch.testing.assert_close(actual.target, torch.tensor([[0.7826087, 0.1956522, 0.0217391]]))
     for rho, selected in ((0.6853, 0.0), (0.6855, 1.0)):
         limit = labeler(rho, factor=1.0)
         assert pseudo(limit, [[0.6, 0.3, 0.1]], 0.0).weight.item() == selected
 
 
-def test_hard_labels_at_the_least_rho() -> None:
+def test_hard_labels_at_the_minimum_rho() -> None:
     edge = math.exp(-0.05)
     rows = [[edge + 1e-4, 0.04, 1 - edge - 0.0401], [edge - 1e-4, 0.04, 1 - edge - 0.0399]]
-    found = pseudo(labeler(2.0), rows, 0.9)
-    torch.testing.assert_close(found.target, torch.tensor([[1.0, 0.0, 0.0]] * 2))
-    torch.testing.assert_close(found.weight, torch.tensor([1.0, 0.0]))
+    actual = pseudo(labeler(2.0), rows, 0.9)
+    torch.testing.assert_close(actual.target, torch.tensor([[1.0, 0.0, 0.0]] * 2))
+    torch.testing.assert_close(actual.weight, torch.tensor([1.0, 0.0]))
 
 
 def test_agrees_with_the_reference() -> None:
@@ -78,7 +78,7 @@ def test_mean_labeled_loss_forgets_the_beginning() -> None:
     assert limit.labeled_loss.item() == pytest.approx(math.log(2), abs=0.02)
 
 
-def test_there_is_no_threshold_to_set() -> None:
+def test_threshold_is_not_a_setting() -> None:
     assert "threshold" not in {field.name for field in dataclasses.fields(Dash)}
     with pytest.raises(TypeError):
         Dash(threshold=0.9)

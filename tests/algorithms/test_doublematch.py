@@ -1,10 +1,10 @@
-"""DoubleMatch against its reference; its head learns and the weak features do not."""
+"""DoubleMatch against its reference; only the strong features have gradient."""
 
 import pytest
 import torch
 
 from fullmatch.algorithms import DoubleMatch
-from tests.algorithms.agreement import opinionated
+from tests.algorithms.agreement import confident_network
 from tests.networks import random_batch, tiny_task
 from tests.reference import doublematch as reference
 
@@ -14,18 +14,18 @@ TASK = tiny_task(4)
 def test_agrees_with_the_reference() -> None:
     torch.manual_seed(0)
     spec = DoubleMatch(threshold=0.6, features=2.0)
-    algorithm, network = spec.build(TASK), opinionated(4)
+    algorithm, network = spec.build(TASK), confident_network(4)
     for _ in range(3):
         batch = random_batch(TASK, algorithm.views, unlabeled=12)
         expected = reference.loss(network, algorithm.extras[0].head, batch, 0.6, 2.0)
-        found = algorithm(network, network, batch, torch.tensor(0.5))
-        assert 0 < found.metrics["selected"] < 1
-        assert float(found.loss.detach()) == pytest.approx(expected, rel=1e-5)
+        actual = algorithm(network, network, batch, torch.tensor(0.5))
+        assert 0 < actual.metrics["selected"] < 1
+        assert float(actual.loss.detach()) == pytest.approx(expected, rel=1e-5)
 
 
-def test_feature_loss_takes_every_image_and_only_its_strong_view() -> None:
+def test_feature_loss_uses_all_images_and_trains_the_strong_view() -> None:
     torch.manual_seed(0)
-    algorithm, network = DoubleMatch(threshold=1.1).build(TASK), opinionated(4).eval()
+    algorithm, network = DoubleMatch(threshold=1.1).build(TASK), confident_network(4).eval()
     batch = random_batch(TASK, algorithm.views)
     weak, strong = (view.requires_grad_() for view in batch.unlabeled)
     objective = algorithm(network, network, batch, torch.tensor(0.5))

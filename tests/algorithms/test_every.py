@@ -1,4 +1,4 @@
-"""What every algorithm, and every full- form, must do: a new one is tested here at birth."""
+"""Requirements for every algorithm and every full- form; new ones are tested automatically."""
 
 import copy
 import dataclasses
@@ -12,19 +12,19 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from fullmatch.algorithms import ALGORITHMS, SupportsFull, algorithm, full, names
 from fullmatch.core import Spec, Views
 from fullmatch.errors import UserError
-from tests.algorithms.agreement import opinionated
+from tests.algorithms.agreement import confident_network
 from tests.algorithms.toy import TASK, Toy, spec_of
 
 every = pytest.mark.parametrize("name", names())
 FAMILY = [name for name, spec in ALGORITHMS.items() if isinstance(spec(), SupportsFull)]
-# Its equivariance loss sends gradient through the weak view as well, by design.
+# Its equivariance loss has gradient through the weak view as well, by design.
 LEARNS_FROM_WEAK = {"crmatch"}
 DRAWING = {"mixmatch", "remixmatch", "npmatch", "ups", "ups_offline", "vat"}
 
 
 @every
 def test_traces_as_one_graph(name: str, tmp_path: Path) -> None:
-    """A look at a value on the host, or a branch on one, would break the graph."""
+    """Reading a value on the host, or branching on one, would break the graph."""
     torch._dynamo.reset()
     eager = Toy(spec_of(name, tmp_path))
     traced = copy.deepcopy(eager)
@@ -35,12 +35,12 @@ def test_traces_as_one_graph(name: str, tmp_path: Path) -> None:
         torch.manual_seed(step)
         expected = eager.algorithm(eager.student, eager.teacher, batch, progress)
         torch.manual_seed(step)
-        found = compiled(traced.student, traced.teacher, batch, progress)
+        actual = compiled(traced.student, traced.teacher, batch, progress)
         expected.loss.backward()
-        found.loss.backward()
+        actual.loss.backward()
         close = {"rtol": 1e-5, "atol": 1e-5}
-        torch.testing.assert_close(found.loss, expected.loss, **close)
-        torch.testing.assert_close(found.metrics, expected.metrics, **close, equal_nan=True)
+        torch.testing.assert_close(actual.loss, expected.loss, **close)
+        torch.testing.assert_close(actual.metrics, expected.metrics, **close, equal_nan=True)
         for one, other in zip(eager.parameters(), traced.parameters(), strict=True):
             torch.testing.assert_close(other.grad, one.grad, **close)
         memory = eager.algorithm.state_dict() | eager.student.state_dict()
@@ -48,28 +48,28 @@ def test_traces_as_one_graph(name: str, tmp_path: Path) -> None:
         torch.testing.assert_close(again, memory, **close)
 
 
-class Draws(TorchDispatchMode):
+class DrawCounter(TorchDispatchMode):
     """Counts calls that draw random numbers."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: list[str] = []
+        self.calls: list[str] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if torch.Tag.nondeterministic_seeded in func.tags:
-            self.seen.append(str(func))
+            self.calls.append(str(func))
         return func(*args, **(kwargs or {}))
 
 
 @every
 def test_draws_random_numbers_in_one_call(name: str, tmp_path: Path) -> None:
-    """A compiler may exchange two, and the steps would no longer be those of eager code."""
+    """A compiler may reorder several calls, and the steps would differ from eager code."""
     toy = Toy(spec_of(name, tmp_path))
     batch = toy.batch(toy.algorithm.views)
-    with Draws() as draws:
+    with DrawCounter() as draws:
         toy.algorithm(toy.student, toy.teacher, batch, torch.tensor(0.5))
-    assert len(draws.seen) <= 1, draws.seen
-    assert draws.seen or name.removeprefix("full-") not in DRAWING
+    assert len(draws.calls) <= 1, draws.calls
+    assert draws.calls or name.removeprefix("full-") not in DRAWING
 
 
 @every
@@ -77,7 +77,7 @@ def test_learns_a_toy_problem(name: str, tmp_path: Path) -> None:
     toy = Toy(spec_of(name, tmp_path))
     losses = toy.train(100)
     assert all(torch.tensor(losses).isfinite())
-    assert toy.error() < 0.2  # by chance 0.75
+    assert toy.error() < 0.2  # 0.75 by chance
 
 
 @every
@@ -89,8 +89,8 @@ def test_memory_is_written_in_place(name: str, tmp_path: Path) -> None:
 
 
 @every
-def test_state_is_all_there_is(name: str, tmp_path: Path) -> None:
-    """Fresh objects with the state of used ones continue as those do."""
+def test_state_is_complete(name: str, tmp_path: Path) -> None:
+    """New objects with a loaded state continue like the old ones."""
     spec = spec_of(name, tmp_path)
     used, fresh = Toy(spec), Toy(spec, seed=1)
     used.train(3)
@@ -112,9 +112,9 @@ def test_same_seed_same_steps(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in FAMILY if name not in LEARNS_FROM_WEAK])
 def test_weak_view_teaches_but_does_not_learn(name: str, tmp_path: Path) -> None:
-    """With statistics held still, which tie the views of a joint pass, no gradient reaches it."""
+    """With fixed batch statistics, which otherwise connect the views, it gets no gradient."""
     toy = Toy(spec_of(name, tmp_path))
-    toy.student = opinionated(TASK.num_classes).eval()  # sure enough to select something
+    toy.student = confident_network(TASK.num_classes).eval()  # confident enough to select something
     batch = toy.batch(toy.algorithm.views)
     weak = batch.unlabeled[0].requires_grad_()
     toy.objective(batch, 0.5).loss.backward()
@@ -122,7 +122,7 @@ def test_weak_view_teaches_but_does_not_learn(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", [*FAMILY, *(f"full-{name}" for name in FAMILY)])
-def test_weak_view_may_stay_out_of_the_backward_pass(name: str, tmp_path: Path) -> None:
+def test_weak_view_can_be_left_out_of_the_backward_pass(name: str, tmp_path: Path) -> None:
     toy = Toy(spec_of(name, tmp_path))
     toy.algorithm.weak_gradient = False
     toy.train(60)
@@ -134,7 +134,7 @@ def test_weak_view_may_stay_out_of_the_backward_pass(name: str, tmp_path: Path) 
 
 
 @every
-def test_spec_says_what_a_listing_needs(name: str) -> None:
+def test_spec_has_what_a_listing_needs(name: str) -> None:
     spec = algorithm(name)
     assert isinstance(spec, Spec)
     assert spec.ratio >= 1
@@ -150,7 +150,7 @@ def test_full_needs_pseudo_labels(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FAMILY)
-def test_full_with_zero_weights_is_the_host(name: str, tmp_path: Path) -> None:
+def test_full_with_zero_weights_equals_the_host(name: str, tmp_path: Path) -> None:
     spec = spec_of(name, tmp_path)
     assert Toy(full(spec, alpha=0.0, beta=0.0)).train(2) == Toy(spec).train(2)
 

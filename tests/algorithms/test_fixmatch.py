@@ -1,4 +1,4 @@
-"""FixMatch by hand; and FullMatch with both weights at zero is FixMatch, through the trainer."""
+"""FixMatch by hand, and FullMatch with zero weights through the trainer."""
 
 import math
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.small_runs import begin, config, finish, tensor_bytes
 
 
 def test_by_hand() -> None:
-    """Images below the threshold count in the average, and with nothing in the sum."""
+    """Images below the threshold count in the average and add 0 to the sum."""
     weak = [[0.96, 0.03, 0.01], [0.94, 0.05, 0.01], [0.02, 0.03, 0.95]]
     strong = [[0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]]
     loss, metrics = objective(FixMatch().build(echo_task(3)), batch(weak, strong))
@@ -30,9 +30,9 @@ def test_threshold_and_coefficient() -> None:
 
 
 @pytest.mark.parametrize("host", ["fixmatch", "flexmatch"])
-def test_full_with_weights_of_zero_is_its_host(host: str, tmp_path: Path) -> None:
+def test_full_with_zero_weights_equals_its_host(host: str, tmp_path: Path) -> None:
     """Bit for bit, random numbers included."""
-    easy = "algorithm.threshold=0.3"  # so that something is selected from the start
+    easy = "algorithm.threshold=0.3"  # selects something from the start
     plain = finish(begin(config(host, easy), tmp_path / "plain"))
     nothing = ("algorithm.full.alpha=0", "algorithm.full.beta=0")
     added = finish(begin(config(f"full-{host}", easy, *nothing), tmp_path / "full"))

@@ -1,4 +1,4 @@
-"""FlexMatch against its Counter, and at the published points."""
+"""FlexMatch against a reference with a Counter, and at published points."""
 
 import pytest
 import torch
@@ -33,37 +33,37 @@ def remembering(counts: tuple[int, ...], unused: int, *, warmup: bool) -> Curric
 def test_published_thresholds(
     counts: tuple[int, ...], unused: int, warmup: bool, expected: tuple[float, ...]
 ) -> None:
-    found = remembering(counts, unused, warmup=warmup).thresholds()
-    assert found.tolist() == pytest.approx(expected, abs=1e-6)
+    actual = remembering(counts, unused, warmup=warmup).thresholds()
+    assert actual.tolist() == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("warmup", [True, False])
 def test_against_the_counter(warmup: bool) -> None:
-    """Sharper and sharper predictions, over many steps, on shuffled images."""
+    """Increasingly sharp predictions, over many steps, on shuffled images."""
     torch.manual_seed(0)
     classes, images, size = 5, 60, 12
     fast = curriculum(classes, images, warmup=warmup)
     slow = CounterThresholds(0.95, classes, images, warmup=warmup)
-    seen = set()
+    weights = set()
     for step in range(120):
         probs = (torch.randn(size, classes).double() * (1 + step / 15)).softmax(dim=1)
         index = torch.randperm(images)[:size]
-        found = fast(probs, index).tolist()
-        assert found == slow.step(probs.tolist(), index.tolist())
+        actual = fast(probs, index).tolist()
+        assert actual == slow.step(probs.tolist(), index.tolist())
         expected = [classes if s == -1 else s for s in slow.status]
         assert fast.last_confident.tolist() == expected
         assert fast.thresholds().tolist() == pytest.approx(slow.of_classes(), abs=1e-6)
-        seen |= set(found)
-    assert seen == {0.0, 1.0}
+        weights |= set(actual)
+    assert weights == {0.0, 1.0}
 
 
 def test_thresholds_of_a_step_are_those_before_it() -> None:
-    """Status is written after the weights, and by the fixed threshold."""
+    """The status is written after the weights, using the fixed threshold."""
     built = FlexMatch().build(echo_task(3, num_unlabeled=2))
     weak = [[0.96, 0.03, 0.01], [0.50, 0.30, 0.20]]
     first = objective(built, batch(weak, weak)).metrics["selected"]
     second = objective(built, batch(weak, weak)).metrics["selected"]
-    assert (first, second) == (1.0, 0.5)  # then class 0 needs 0.95
+    assert (first, second) == (1.0, 0.5)  # class 0 then needs 0.95
     assert built.labeler.weighting.last_confident.tolist() == [0, 3]
 
 

@@ -1,4 +1,4 @@
-"""FullMatch, assembled: published numbers, and every variant as its definition says."""
+"""FullMatch as a whole: published numbers, and every variant."""
 
 import math
 
@@ -17,8 +17,8 @@ CONSISTENCY, NEGATIVE = 0.17833747196936622, 0.24257893850870643
 MEANING = {"paper": 0.05283863597574885, "released": 0.4227090878059908}
 
 
-def found(**options: object) -> dict[str, float]:
-    """Loss and metrics of the two images under a variant."""
+def compute(**options: object) -> dict[str, float]:
+    """Loss and metrics of the two images in a variant."""
     spec = full(FixMatch(), **options)
     loss, metrics = objective(spec.build(echo_task(4)), batch(WEAK, STRONG))
     plain = {name: value.item() for name, value in metrics.items() if value.dim() == 0}
@@ -27,7 +27,7 @@ def found(**options: object) -> dict[str, float]:
 
 @pytest.mark.parametrize("variant", ["paper", "released"])
 def test_published_numbers(variant: str) -> None:
-    parts = found(variant=variant)
+    parts = compute(variant=variant)
     assert parts["supervised"] == pytest.approx(SUPERVISED, abs=1e-6)
     assert parts["consistency"] == pytest.approx(CONSISTENCY, abs=1e-6)
     assert parts["adaptive_negative"] == pytest.approx(NEGATIVE, abs=1e-6)
@@ -38,7 +38,7 @@ def test_published_numbers(variant: str) -> None:
 
 
 def test_weights() -> None:
-    parts = found(alpha=0.5, beta=2.0)
+    parts = compute(alpha=0.5, beta=2.0)
     total = SUPERVISED + CONSISTENCY + 0.5 * NEGATIVE + 2.0 * MEANING["released"]
     assert parts["loss"] == pytest.approx(total, abs=1e-6)
 
@@ -46,7 +46,7 @@ def test_weights() -> None:
 def test_without_negatives_every_class_but_the_target_is_a_non_target() -> None:
     """k is C: the published sum over three classes, over three entries or over B C = 8."""
     for variant, entries in (("released", 3), ("paper", 8)):
-        parts = found(adaptive_negative=False, variant=variant)
+        parts = compute(adaptive_negative=False, variant=variant)
         assert parts["entropy_meaning"] == pytest.approx(1.0067992007322284 / entries, abs=1e-6)
         assert "adaptive_negative" not in parts and "k" not in parts
         total = SUPERVISED + CONSISTENCY + parts["entropy_meaning"]
@@ -54,27 +54,27 @@ def test_without_negatives_every_class_but_the_target_is_a_non_target() -> None:
 
 
 def test_cross_entropy_form_is_the_first_half() -> None:
-    parts = found(adaptive_negative=False, form="ce", variant="paper")
+    parts = compute(adaptive_negative=False, form="ce", variant="paper")
     assert parts["entropy_meaning"] == pytest.approx(0.7195437351433918 / 8, abs=1e-6)
 
 
-def test_leaving_a_loss_out_is_not_a_weight_of_zero() -> None:
-    silent, absent = found(alpha=0.0), found(adaptive_negative=False)
+def test_turning_a_loss_off_differs_from_a_weight_of_zero() -> None:
+    silent, absent = compute(alpha=0.0), compute(adaptive_negative=False)
     assert silent["k"] == 2
     assert silent["entropy_meaning"] != pytest.approx(absent["entropy_meaning"], abs=1e-3)
-    parts = found(entropy_meaning=False)
+    parts = compute(entropy_meaning=False)
     assert parts["loss"] == pytest.approx(SUPERVISED + CONSISTENCY + NEGATIVE, abs=1e-6)
     assert "entropy_meaning" not in parts
 
 
 @pytest.mark.parametrize(("on", "row"), [("selected", 0), ("unselected", 1)])
-def test_negatives_on_a_part_of_the_images(on: str, row: int) -> None:
+def test_negatives_on_some_of_the_images(on: str, row: int) -> None:
     expected = -sum(math.log(1 - p) for p in STRONG[row][2:]) / 2
-    assert found(negatives_on=on)["adaptive_negative"] == pytest.approx(expected, abs=1e-6)
+    assert compute(negatives_on=on)["adaptive_negative"] == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_ceiling_is_of_the_released_code_alone() -> None:
-    """Published: an entry the strong view is surer of than 0.9025 is left out."""
+def test_only_the_released_variant_has_a_ceiling() -> None:
+    """Published: entries with a strong probability above 0.9025 are left out."""
     weak = [[0.96, 0.03, 0.007, 0.003], [0.97, 0.01, 0.015, 0.005]]
     strong = [[0.03, 0.95, 0.015, 0.005], [0.90, 0.05, 0.03, 0.02]]
     for variant, expected in (("released", 0.13474216817976675), ("paper", 0.04165717644070493)):
@@ -84,7 +84,7 @@ def test_the_ceiling_is_of_the_released_code_alone() -> None:
         assert metrics["adaptive_negative"].item() == pytest.approx(0.045811090669331214, abs=1e-6)
 
 
-def test_k_is_taken_over_all_images_selected_or_not() -> None:
+def test_k_is_over_all_images_selected_or_not() -> None:
     weak = [[0.97, 0.02, 0.01], [0.10, 0.60, 0.30]]
     strong = [[0.80, 0.15, 0.05], [0.50, 0.20, 0.30]]
     built = full(FixMatch(), variant="paper").build(echo_task(3))
@@ -100,10 +100,10 @@ def test_nothing_selected_is_finite() -> None:
     loss, metrics = objective(full(FixMatch()).build(echo_task(3)), batch(weak, strong))
     assert metrics["consistency"] == metrics["entropy_meaning"] == 0
     assert metrics["adaptive_negative"].item() == pytest.approx(0.16425203348601802, abs=1e-6)
-    loss.backward()  # raises nothing
+    loss.backward()  # does not raise
 
 
-def test_accuracy_of_negatives_counts_known_labels_alone() -> None:
+def test_accuracy_of_negatives_counts_only_known_labels() -> None:
     """Negatives are classes 2 and 3: wrong once, for an image of class 3."""
     views = batch(WEAK, STRONG, hidden=[3, -1])
     metrics = objective(full(FixMatch()).build(echo_task(4)), views).metrics
@@ -137,7 +137,7 @@ def test_weights_must_be_finite(name: str) -> None:
         full(FixMatch(), **{name: float("nan")})
 
 
-def test_options_and_refusals() -> None:
+def test_options_of_full() -> None:
     assert full(FixMatch()).full == Full()
     assert full(full(FixMatch(), alpha=2.0), beta=3.0).full == Full(alpha=2.0, beta=3.0)
     with pytest.raises(UserError, match="MixMatch has no pseudo-labels"):

@@ -1,4 +1,4 @@
-"""Mean Teacher: the average is looked at and never touched."""
+"""Mean Teacher: the averaged network is used but not changed."""
 
 import torch
 
@@ -12,7 +12,7 @@ def test_agrees_with_the_reference() -> None:
     assert_agrees(MeanTeacher(), consistency.MeanTeacher)
 
 
-def test_teacher_is_only_looked_at() -> None:
+def test_teacher_is_not_changed() -> None:
     task, algorithm = tiny_task(), MeanTeacher().build(tiny_task())
     student, teacher = TinyNetwork(task.num_classes), TinyNetwork(task.num_classes)
     before = {name: value.clone() for name, value in teacher.state_dict().items()}

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fullmatch.algorithms import NPMatch, full
-from tests.algorithms.agreement import opinionated
+from tests.algorithms.agreement import confident_network
 from tests.networks import TinyNetwork, random_batch, tiny_task
 from tests.reference import npmatch as reference
 
@@ -15,7 +15,7 @@ HALF = torch.tensor(0.5)
 def test_agrees_with_the_reference() -> None:
     torch.manual_seed(0)
     spec = NPMatch(threshold=0.265, samples=3, uncertainty=1.15, memory=20, divergence=1.0)
-    algorithm, network = spec.build(TASK), opinionated(4)
+    algorithm, network = spec.build(TASK), confident_network(4)
     with torch.no_grad():  # spread the predictions, so that some images are selected and some not
         algorithm.process.classifier[0].weight.mul_(6)
     slow = reference.Reference(spec, algorithm.process, TASK.num_unlabeled, 4)
@@ -24,9 +24,9 @@ def test_agrees_with_the_reference() -> None:
         batch = random_batch(TASK, algorithm.views, unlabeled=8)
         expected = slow.loss(network, batch, step)
         torch.manual_seed(step)
-        found = algorithm(network, network, batch, HALF)
-        assert float(found.loss.detach()) == pytest.approx(expected, rel=1e-3), step
-        shares.append(float(found.metrics["selected"]))
+        actual = algorithm(network, network, batch, HALF)
+        assert float(actual.loss.detach()) == pytest.approx(expected, rel=1e-3), step
+        shares.append(float(actual.metrics["selected"]))
     assert any(0 < share < 1 for share in shares)
     for bank, rows in (
         (algorithm.process.latent_bank, slow.latent),
@@ -38,19 +38,19 @@ def test_agrees_with_the_reference() -> None:
             assert row == pytest.approx(expected_row, abs=1e-4)
 
 
-def test_deterministic_memory_takes_each_labeled_row_once() -> None:
+def test_deterministic_memory_stores_each_labeled_row_once() -> None:
     torch.manual_seed(0)
     algorithm = NPMatch(uncertainty=-1.0).build(TASK)
     for _ in range(3):
         batch = random_batch(TASK, algorithm.views, labeled=4)
-        algorithm(opinionated(4), opinionated(4), batch, HALF)
+        algorithm(confident_network(4), confident_network(4), batch, HALF)
     assert int(algorithm.process.deterministic_bank.written) == 1 + 3 * 4
     assert int(algorithm.process.latent_bank.written) == 1 + 3 * 4
 
 
-def test_nothing_selected_is_finite_and_teaches_the_labels_alone() -> None:
+def test_nothing_selected_is_finite_and_only_labels_are_learned() -> None:
     torch.manual_seed(0)
-    algorithm, network = NPMatch(uncertainty=-1.0).build(TASK), opinionated(4)
+    algorithm, network = NPMatch(uncertainty=-1.0).build(TASK), confident_network(4)
     objective = algorithm(network, network, random_batch(TASK, algorithm.views), HALF)
     objective.loss.backward()
     assert float(objective.metrics["consistency"].detach()) == 0
@@ -59,9 +59,9 @@ def test_nothing_selected_is_finite_and_teaches_the_labels_alone() -> None:
     assert gradients and all(gradient.isfinite().all() for gradient in gradients)
 
 
-def test_consistency_is_averaged_over_the_selected_images_alone() -> None:
+def test_consistency_is_averaged_over_selected_images_only() -> None:
     torch.manual_seed(0)
-    algorithm, network = NPMatch(uncertainty=9.0, threshold=0.0).build(TASK), opinionated(4)
+    algorithm, network = NPMatch(uncertainty=9.0, threshold=0.0).build(TASK), confident_network(4)
     batch = random_batch(TASK, algorithm.views)
     passes = algorithm.passes(network, batch)
     pseudo = algorithm.labeler(passes, batch, HALF)
@@ -74,7 +74,7 @@ def test_consistency_is_averaged_over_the_selected_images_alone() -> None:
     assert whole > 0
 
 
-def test_prediction_goes_through_the_head_and_repeats_itself() -> None:
+def test_prediction_uses_the_head_and_is_repeatable() -> None:
     torch.manual_seed(0)
     algorithm, network = NPMatch().build(TASK), TinyNetwork(4).eval()
     images = torch.randn(5, *TASK.image)
@@ -90,7 +90,7 @@ def test_prediction_goes_through_the_head_and_repeats_itself() -> None:
 
 def test_strong_logits_are_the_mean_prediction_and_ranks_the_aligned_one() -> None:
     torch.manual_seed(0)
-    algorithm, network = full(NPMatch()).build(TASK), opinionated(4)
+    algorithm, network = full(NPMatch()).build(TASK), confident_network(4)
     passes = algorithm.passes(network, random_batch(TASK, algorithm.views))
     mean = passes.heads[1].softmax(dim=2).mean(dim=0)
     torch.testing.assert_close(passes.strong[0].logits.softmax(dim=1), mean)

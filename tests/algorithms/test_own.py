@@ -1,4 +1,4 @@
-"""Somebody's own method: what its spec must have, and what is said where something is missing."""
+"""A user's own method: what its spec needs, and errors if something is missing."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from torch import Tensor
 
 from fullmatch.algorithms import ALGORITHMS, algorithm, name_of
-from fullmatch.cli import terminal as display
+from fullmatch.cli.commands.listing import list_algorithms
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
 from fullmatch.errors import UserError
 from fullmatch.experiment.run import start
@@ -19,8 +19,8 @@ from tests.own_pictures import clean_folder
 from tests.small_runs import finish
 
 
-class Certain(Algorithm):
-    """Entropy of one strong view, beside the labels."""
+class EntropyLoss(Algorithm):
+    """Entropy of one strong view, in addition to the labels."""
 
     views = Views(unlabeled=("strong",))
 
@@ -34,40 +34,42 @@ class Certain(Algorithm):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Least:
-    """All that `core.Spec` asks for, and nothing else."""
+class MinimalSpec:
+    """The minimum, without the base class `core.Spec`."""
 
     ratio: ClassVar[int] = 2
 
-    def build(self, task: Task) -> Certain:
-        return Certain()
+    def build(self, task: Task) -> EntropyLoss:
+        return EntropyLoss()
 
 
-def test_ratio_and_build_are_all_it_takes(
+def test_ratio_and_build_are_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(ALGORITHMS, "least", Least)
+    monkeypatch.setitem(ALGORITHMS, "minimal", MinimalSpec)
     small = ("training.steps=2", "training.batch=3", "data.size=16", "model.name=wrn-10-1")
     pictures = str(clean_folder(tmp_path / "pictures", labels=2, unlabeled=4))
-    config = resolve(data=pictures, algorithm="least", assignments=small)
+    config = resolve(data=pictures, algorithm="minimal", assignments=small)
     run = finish(start(config, RunFolder(tmp_path / "run", new=True)))
-    assert "entropy" in run.folder.records()[-1]
-    display.list_algorithms()
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("least"))
+    assert "entropy" in run.folder.read_records()[-1].metrics
+    list_algorithms()
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("minimal"))
     assert set(line.split()[1:]) == {"-"}
 
 
-def test_a_method_that_no_config_could_name() -> None:
-    with pytest.raises(UserError, match=r"Least is not in the table .* add it to ALGORITHMS in"):
-        name_of(Least())
+def test_a_method_that_a_config_cannot_name() -> None:
+    with pytest.raises(
+        UserError, match=r"MinimalSpec is not in the table .* add it to ALGORITHMS in"
+    ):
+        name_of(MinimalSpec())
 
 
-NO_RATIO = dataclass(frozen=True)(type("NoRatio", (), {"build": Least.build}))
-NO_DATACLASS = type("NoDataclass", (), {"build": Least.build, "ratio": 1})
+WITHOUT_RATIO = dataclass(frozen=True)(type("NoRatio", (), {"build": MinimalSpec.build}))
+NOT_A_DATACLASS = type("NoDataclass", (), {"build": MinimalSpec.build, "ratio": 1})
 
 
-@pytest.mark.parametrize("lacking", [NO_RATIO, NO_DATACLASS])
-def test_a_spec_that_lacks_a_piece(lacking: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ALGORITHMS, "lacking", lacking)
-    with pytest.raises(UserError, match=f"{lacking.__name__} is in .* has `ratio` and `build`"):
-        algorithm("lacking")
+@pytest.mark.parametrize("incomplete", [WITHOUT_RATIO, NOT_A_DATACLASS])
+def test_a_spec_that_lacks_something(incomplete: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ALGORITHMS, "incomplete", incomplete)
+    with pytest.raises(UserError, match=f"{incomplete.__name__} is in .* has `ratio` and `build`"):
+        algorithm("incomplete")

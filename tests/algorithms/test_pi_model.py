@@ -1,4 +1,4 @@
-"""Pi-model: two weak views, of which the first learns."""
+"""Pi-model: two weak views, only the first has gradient."""
 
 import copy
 
@@ -24,11 +24,11 @@ def test_only_the_first_view_learns() -> None:
     assert second.grad is None
 
 
-def test_unlabeled_passes_leave_the_running_statistics_alone() -> None:
+def test_unlabeled_passes_do_not_change_running_statistics() -> None:
     task, algorithm = tiny_task(), PiModel().build(tiny_task())
     batch = random_batch(task, algorithm.views)
     student = TinyNetwork(task.num_classes)
-    alone = copy.deepcopy(student)
-    alone(batch.labeled[0])
+    expected = copy.deepcopy(student)
+    expected(batch.labeled[0])
     algorithm(student, student, batch, torch.tensor(1.0))
-    torch.testing.assert_close(dict(student.named_buffers()), dict(alone.named_buffers()))
+    torch.testing.assert_close(dict(student.named_buffers()), dict(expected.named_buffers()))

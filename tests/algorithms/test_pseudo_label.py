@@ -1,4 +1,4 @@
-"""Pseudo-Label: labels from the very pass that learns them."""
+"""Pseudo-Label: labels come from the pass that learns them."""
 
 import torch
 
@@ -12,7 +12,7 @@ def test_agrees_with_the_reference() -> None:
     assert_agrees(PseudoLabel(threshold=0.7), consistency.PseudoLabel)
 
 
-def test_learns_on_the_pass_that_labels() -> None:
+def test_learns_on_the_pass_that_gives_the_label() -> None:
     task = tiny_task()
     algorithm = PseudoLabel(threshold=0.0).build(task)
     batch = random_batch(task, algorithm.views)

@@ -1,4 +1,4 @@
-"""The family's one module: which passes it makes, what it reports, what an extra may add."""
+"""The family's module: its passes, its metrics and its extras."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ from tests.networks import TinyNetwork, random_batch, tiny_task
 
 
 class Watched(TinyNetwork):
-    """Keeps the size of every pass, and whether it was made for a gradient."""
+    """Records the size of every pass, and whether gradients were enabled."""
 
     def __init__(self) -> None:
         super().__init__(4)
@@ -42,7 +42,7 @@ def test_one_pass_for_all_views() -> None:
     assert watched(weak_gradient=True).passes == [(4 + 6 + 6, True)]
 
 
-def test_weak_views_apart() -> None:
+def test_weak_views_in_a_separate_pass() -> None:
     assert watched(weak_gradient=False).passes == [(6, False), (4 + 6, True)]
 
 
@@ -59,8 +59,8 @@ def test_extras_add_to_loss_and_metrics() -> None:
     assert set(added.metrics) == {*plain.metrics, "five"}
 
 
-def test_usage_counts_known_labels_by_place() -> None:
-    """Of eleven classes: right first, right sixth, right last, and one that nobody knows."""
+def test_usage_metrics_count_known_labels_by_rank() -> None:
+    """Of eleven classes the true one is first, sixth, last, and unknown."""
     row = [0.2 - 0.01 * place for place in range(11)]
     row = [value / sum(row) for value in row]
     views = batch([row] * 4, [row] * 4, hidden=[0, 5, 10, -1])
@@ -74,7 +74,7 @@ def test_usage_counts_known_labels_by_place() -> None:
 
 
 @pytest.mark.parametrize("value", [0.25, float("nan")])
-def test_classes_that_are_not_told_apart_are_not_found(value: float) -> None:
+def test_constant_predictions_are_never_correct(value: float) -> None:
     label = torch.zeros(3, dtype=torch.int64)
     pseudo = PseudoLabels(torch.full((3, 6), value), label, label, torch.ones(3))
     metrics = usage_metrics(pseudo, label)
@@ -82,7 +82,7 @@ def test_classes_that_are_not_told_apart_are_not_found(value: float) -> None:
     assert metrics["unlabeled_top5"].tolist() == [0, 3]
 
 
-def test_joint_is_one_pass_cut_into_views() -> None:
+def test_run_jointly_is_one_pass() -> None:
     torch.manual_seed(0)
     network: Network = TinyNetwork(4)
     views = [torch.randn(size, 1, 8, 8) for size in (2, 3, 1)]
@@ -93,16 +93,16 @@ def test_joint_is_one_pass_cut_into_views() -> None:
     assert torch.equal(torch.cat([part.features for part in parts]), whole.features)
 
 
-def test_apart_leaves_running_statistics_alone() -> None:
+def test_run_separately_does_not_change_running_statistics() -> None:
     torch.manual_seed(0)
     network = TinyNetwork(4)
     images = torch.randn(6, 1, 8, 8)
     before = {name: value.clone() for name, value in network.named_buffers()}
-    found = run_separately(network, images)
+    actual = run_separately(network, images)
     assert all(torch.equal(value, before[name]) for name, value in network.named_buffers())
-    found.logits.sum().backward()
+    actual.logits.sum().backward()
     assert network.stem.weight.grad is not None
-    assert torch.equal(found.logits, network(images).logits)  # by the batch's own statistics
+    assert torch.equal(actual.logits, network(images).logits)  # with the statistics of the batch
 
 
 def test_ramp() -> None:

@@ -1,4 +1,4 @@
-"""ReMixMatch: aligned guesses and turned pictures."""
+"""ReMixMatch: aligned guesses and rotated images."""
 
 from dataclasses import replace
 
@@ -26,6 +26,6 @@ def test_average_is_of_predictions_before_alignment() -> None:
     )
 
 
-def test_pictures_must_be_square() -> None:
+def test_images_must_be_square() -> None:
     with pytest.raises(UserError, match="square, not 8x6"):
         ReMixMatch().build(replace(tiny_task(), image=(1, 8, 6)))

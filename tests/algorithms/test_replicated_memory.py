@@ -1,4 +1,4 @@
-"""Memory is written from the rows of all processes, so that it is equal in each of them."""
+"""Memory is written from the rows of all processes, so it is equal in each."""
 
 import pytest
 import torch
@@ -13,13 +13,13 @@ from tests.networks import tiny_task
 
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
-    """Two processes as seen by one: what it gathers is followed by the other's rows, in turn."""
+    """Simulates two processes: gathering appends the rows of the other process."""
     others: list[Tensor] = []
     monkeypatch.setattr(distributed, "gather", lambda rows: torch.cat([rows, others.pop(0)]))
     return others
 
 
-def test_bank_takes_the_chosen_rows_of_both(two: list[Tensor]) -> None:
+def test_bank_stores_the_chosen_rows_of_both(two: list[Tensor]) -> None:
     bank = Bank(5, 1)
     two += [torch.tensor([[3.0], [4.0]]), torch.tensor([False, True])]
     bank.write(torch.tensor([[1.0], [2.0]]), torch.tensor([True, True]))
@@ -27,7 +27,7 @@ def test_bank_takes_the_chosen_rows_of_both(two: list[Tensor]) -> None:
     assert not two
 
 
-def test_labeled_bank_takes_the_images_of_both(two: list[Tensor]) -> None:
+def test_labeled_bank_stores_the_images_of_both(two: list[Tensor]) -> None:
     bank = LabeledBank(3, 2, momentum=0.0)
     row = torch.tensor([[1.0, 0.0]])
     two += [torch.tensor([0]), -row, torch.tensor([1])]

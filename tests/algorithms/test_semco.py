@@ -1,4 +1,4 @@
-"""SemCo against loops over groups, and what it says of a file it cannot use."""
+"""SemCo against loops over groups, and errors for unusable files."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import torch
 from fullmatch.algorithms import SemCo
 from fullmatch.algorithms.semco import SemanticLoss, group_classes, read_embeddings
 from fullmatch.errors import UserError
-from tests.algorithms.agreement import opinionated
+from tests.algorithms.agreement import confident_network
 from tests.networks import random_batch, tiny_task
 from tests.reference import semco as reference
 
@@ -17,7 +17,7 @@ TASK = tiny_task(8)
 
 
 def paired(width: int = 6) -> np.ndarray:
-    """Eight classes, the last two of one meaning."""
+    """Eight classes; the last two have similar embeddings."""
     rows = np.random.default_rng(3).normal(size=(8, width))
     rows[7] = rows[6] + 0.1
     return rows
@@ -27,16 +27,16 @@ def test_agrees_with_the_reference(tmp_path: Path) -> None:
     torch.manual_seed(0)
     np.save(tmp_path / "rows.npy", paired())
     spec = SemCo(embeddings=str(tmp_path / "rows.npy"), threshold=0.3, group_threshold=0.81)
-    algorithm, network = spec.build(TASK), opinionated(8)
+    algorithm, network = spec.build(TASK), confident_network(8)
     group = group_classes(torch.tensor(paired())).tolist()
     assert group[6] == group[7]
     for _ in range(3):
         batch = random_batch(TASK, algorithm.views, unlabeled=12)
         expected = reference.loss(network, algorithm.head, batch, spec, paired(), group)
-        found = algorithm(network, network, batch, torch.tensor(0.5))
-        assert 0 < found.metrics["selected"] < 1
-        assert 0 < found.metrics["near_group"] < 1
-        assert float(found.loss.detach()) == pytest.approx(expected, rel=1e-4)
+        actual = algorithm(network, network, batch, torch.tensor(0.5))
+        assert 0 < actual.metrics["selected"] < 1
+        assert 0 < actual.metrics["near_group"] < 1
+        assert float(actual.loss.detach()) == pytest.approx(expected, rel=1e-4)
 
 
 def test_label_is_from_the_nearest_group() -> None:
@@ -50,8 +50,8 @@ def test_label_is_from_the_nearest_group() -> None:
 
 
 @pytest.mark.parametrize(("width", "reach"), [(99, 0.15), (100, 0.2), (255, 0.2), (256, 0.28)])
-def test_reach_of_a_group_depends_on_the_width(width: int, reach: float) -> None:
-    """Two classes just within reach share a group; just out of it they do not."""
+def test_cluster_distance_depends_on_the_width(width: int, reach: float) -> None:
+    """Two classes just within the distance share a group; just outside they do not."""
     for distance, together in ((reach - 0.01, True), (reach + 0.01, False)):
         rows = torch.eye(8, width)
         rows[7] = (1 - distance) * rows[6] + (1 - (1 - distance) ** 2) ** 0.5 * torch.eye(9, width)[
@@ -61,7 +61,7 @@ def test_reach_of_a_group_depends_on_the_width(width: int, reach: float) -> None
         assert (group[6] == group[7]).item() is together
 
 
-def test_five_groups_or_fewer_mean_none() -> None:
+def test_five_groups_or_fewer_mean_no_groups() -> None:
     rows = torch.eye(8)
     rows[4:] = rows[4]  # five groups
     assert group_classes(rows).tolist() == list(range(8))
@@ -74,11 +74,11 @@ def test_reads_every_format(tmp_path: Path) -> None:
     np.savetxt(tmp_path / "a.csv", rows, delimiter=",")
     np.savetxt(tmp_path / "a.txt", rows)
     for name in ("a.npy", "a.npz", "a.csv", "a.txt"):
-        found = read_embeddings(str(tmp_path / name), 8)
-        torch.testing.assert_close(found, torch.tensor(rows))
+        actual = read_embeddings(str(tmp_path / name), 8)
+        torch.testing.assert_close(actual, torch.tensor(rows))
 
 
-def test_says_what_to_supply(tmp_path: Path) -> None:
+def test_errors_say_what_to_supply(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="8 rows"):
         SemCo().build(TASK)
     with pytest.raises(UserError, match="cannot read"):

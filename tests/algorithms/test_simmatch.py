@@ -5,7 +5,7 @@ import torch
 
 from fullmatch.algorithms import SimMatch
 from fullmatch.algorithms.simmatch import LabeledBank
-from tests.algorithms.agreement import opinionated
+from tests.algorithms.agreement import confident_network
 from tests.networks import random_batch, tiny_task
 from tests.reference import simmatch as reference
 
@@ -13,10 +13,10 @@ TASK = tiny_task(4, num_labeled=8)
 
 
 def test_agrees_with_the_reference() -> None:
-    """Labeled images may stand twice in a batch: the last one counts."""
+    """If a labeled image is in a batch twice, the last one counts."""
     torch.manual_seed(0)
     spec = SimMatch(threshold=0.6, alignment=3, width=8, smoothing=0.7, instances=2.0)
-    algorithm, network = spec.build(TASK), opinionated(4)
+    algorithm, network = spec.build(TASK), confident_network(4)
     slow = reference.Reference(spec, algorithm)
     labels = torch.randint(4, (8,))
     wholes = []
@@ -26,17 +26,17 @@ def test_agrees_with_the_reference() -> None:
         batch = batch._replace(labeled_index=index, labels=labels[index])
         wholes.append(bool(algorithm.bank.complete()))
         expected = slow.loss(network, batch)
-        found = algorithm(network, network, batch, torch.tensor(0.5))
-        assert float(found.loss.detach()) == pytest.approx(expected, rel=1e-4), step
-        assert bool(found.metrics["instances"] > 0) is wholes[-1]
+        actual = algorithm(network, network, batch, torch.tensor(0.5))
+        assert float(actual.loss.detach()) == pytest.approx(expected, rel=1e-4), step
+        assert bool(actual.metrics["instances"] > 0) is wholes[-1]
     assert wholes == [False, False, True, True, True, True]
     assert algorithm.bank.labels.tolist() == [slow.labels[k] for k in range(8)]
     for row, expected_row in zip(algorithm.bank.rows.numpy(), slow.rows, strict=True):
         assert row == pytest.approx(expected_row, abs=1e-5)
 
 
-def test_bank_rows_are_unit_vectors_of_their_own() -> None:
-    """Normalising over the batch instead, as one code base does, would break both."""
+def test_bank_rows_are_unit_vectors() -> None:
+    """Normalizing over the batch, as one code base does, would break both."""
     torch.manual_seed(0)
     bank = LabeledBank(6, 16, momentum=0.7)
     rows = torch.nn.functional.normalize(torch.randn(3, 16), dim=1)
@@ -58,9 +58,12 @@ def test_momentum_zero_overwrites() -> None:
     assert bank.labels.tolist() == [-1, 3, -1]
 
 
-def test_backward_survives_the_bank_moving() -> None:
+def test_backward_works_after_the_bank_changes() -> None:
     torch.manual_seed(0)
-    algorithm, network = SimMatch(threshold=0.0).build(tiny_task(4, num_labeled=4)), opinionated(4)
+    algorithm, network = (
+        SimMatch(threshold=0.0).build(tiny_task(4, num_labeled=4)),
+        confident_network(4),
+    )
     task = tiny_task(4, num_labeled=4)
     for _ in range(2):
         batch = random_batch(task, algorithm.views, labeled=4)

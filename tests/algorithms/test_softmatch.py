@@ -24,11 +24,11 @@ def test_weight_is_a_truncated_gaussian() -> None:
     weight = GaussianWeight(SoftMatch(), 4)
     weight.mean.fill_(0.8)
     weight.variance.fill_(0.04)
-    found = weight(torch.tensor([0.9, 0.8, 0.6]))
-    torch.testing.assert_close(found, torch.tensor([1.0, 1.0, 0.1353352832]))
+    actual = weight(torch.tensor([0.9, 0.8, 0.6]))
+    torch.testing.assert_close(actual, torch.tensor([1.0, 1.0, 0.1353352832]))
 
 
-def test_label_is_the_plain_one_where_alignment_would_change_it() -> None:
+def test_label_is_from_the_prediction_before_alignment() -> None:
     task = tiny_task(2)
     labeler = SoftMatch(alignment="uniform").build(task).labeler
     probs = torch.tensor([[0.55, 0.45], [0.95, 0.05], [0.95, 0.05]])
@@ -55,7 +55,7 @@ def test_first_batch_sets_a_moving_mean() -> None:
     torch.testing.assert_close(average.mean, torch.tensor([0.65, 0.35]))
 
 
-def test_there_is_no_threshold_to_set() -> None:
+def test_threshold_is_not_a_setting() -> None:
     assert "threshold" not in {field.name for field in dataclasses.fields(SoftMatch)}
     with pytest.raises(TypeError):
         SoftMatch(threshold=0.9)

@@ -1,4 +1,4 @@
-"""UDA: soft labels, and easy labeled pictures left out."""
+"""UDA: soft labels, and signal annealing."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ def test_selects_by_the_prediction_before_sharpening() -> None:
     output = Output(probs.log(), torch.zeros(2, 16))
     batch = random_batch(task, UDA.views, unlabeled=2)
     pseudo = labeler(Passes(output, output, (output,), None), batch, torch.tensor(0.5))
-    assert pseudo.target[0].max() > 0.8  # sharpened, it would pass
+    assert pseudo.target[0].max() > 0.8  # would pass after sharpening
     torch.testing.assert_close(pseudo.weight, torch.tensor([0.0, 1.0]))
     torch.testing.assert_close(pseudo.probs, probs)
     expected = probs ** (1 / 0.4)

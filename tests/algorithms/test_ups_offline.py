@@ -27,31 +27,31 @@ def saved(choice: PseudoLabelChoice, folder: Path) -> str:
     return str(folder / "choice.safetensors")
 
 
-def test_labels_given_and_chosen_count_alike(tmp_path: Path) -> None:
+def test_labels_and_pseudo_labels_have_equal_weight(tmp_path: Path) -> None:
     torch.manual_seed(0)
     chosen = choice()
     algorithm = UPSOffline(choice=saved(chosen, tmp_path), dropout=0.0).build(TASK)
     student = TinyNetwork(4)
     batch = random_batch(TASK, algorithm.views)
-    found = algorithm(student, student, batch, torch.tensor(0.5))
+    actual = algorithm(student, student, batch, torch.tensor(0.5))
     logits = student(torch.cat([batch.labeled[0], batch.unlabeled[0]])).logits
-    given, rest = logits[: len(batch.labels)], logits[len(batch.labels) :]
+    labeled, unlabeled = logits[: len(batch.labels)], logits[len(batch.labels) :]
     index = batch.unlabeled_index
-    kept = chosen.positive[index]
-    targets = torch.cat([batch.labels, chosen.label[index][kept]])
-    expected = F.cross_entropy(torch.cat([given, rest[kept]]), targets)
-    expected = expected + negative_learning(rest, chosen.negative[index])
-    torch.testing.assert_close(found.loss, expected)
-    assert found.metrics["selected"] == kept.float().mean()
+    selected = chosen.positive[index]
+    targets = torch.cat([batch.labels, chosen.label[index][selected]])
+    expected = F.cross_entropy(torch.cat([labeled, unlabeled[selected]]), targets)
+    expected = expected + negative_learning(unlabeled, chosen.negative[index])
+    torch.testing.assert_close(actual.loss, expected)
+    assert actual.metrics["selected"] == selected.float().mean()
 
 
-def test_first_round_is_the_labels_alone() -> None:
+def test_first_round_uses_only_the_labels() -> None:
     torch.manual_seed(0)
     algorithm = UPSOffline(dropout=0.0).build(TASK)
     student = TinyNetwork(4)
     batch = random_batch(TASK, algorithm.views)
-    found = algorithm(student, student, batch, torch.tensor(0.5))
-    assert found.loss == found.metrics["supervised"] and found.metrics["unlikely_negative"] == 0
+    actual = algorithm(student, student, batch, torch.tensor(0.5))
+    assert actual.loss == actual.metrics["supervised"] and actual.metrics["unlikely_negative"] == 0
 
 
 def test_bad_choices(tmp_path: Path) -> None:

@@ -42,18 +42,18 @@ def test_best_class_is_never_negative() -> None:
     assert not unlikely_classes(logits).any()
 
 
-def test_balance_keeps_the_steadiest_of_each_class() -> None:
+def test_balance_keeps_the_most_certain_of_each_class() -> None:
     label = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 2])
     positive = torch.tensor([1, 1, 1, 1, 1, 1, 1, 1, 0]).bool()
     deviation = torch.tensor([0.04, 0.01, 0.03, 0.02, 0.03, 0.01, 0.02, 0.01, 0.0])
-    kept = balance_classes(label, positive, deviation, 3, minimum=1)
-    assert kept.nonzero()[:, 0].tolist() == [1, 3, 4, 5, 6, 7]
-    kept = balance_classes(label, positive, deviation, 3, minimum=3)
-    assert kept.nonzero()[:, 0].tolist() == [1, 2, 3, 4, 5, 6, 7]
+    balanced = balance_classes(label, positive, deviation, 3, minimum=1)
+    assert balanced.nonzero()[:, 0].tolist() == [1, 3, 4, 5, 6, 7]
+    balanced = balance_classes(label, positive, deviation, 3, minimum=3)
+    assert balanced.nonzero()[:, 0].tolist() == [1, 2, 3, 4, 5, 6, 7]
     assert torch.equal(balance_classes(label, positive, deviation, 3), positive)
 
 
-def test_a_class_without_labels_leaves_the_least() -> None:
+def test_a_class_without_labels_leaves_the_minimum() -> None:
     label, positive = torch.zeros(40, dtype=torch.int64), torch.ones(40, dtype=torch.bool)
     deviation = torch.arange(40).float()
     assert balance_classes(label, positive, deviation, 2).nonzero()[:, 0].tolist() == list(

@@ -1,4 +1,4 @@
-"""VAT: its search leaves nothing behind."""
+"""VAT: its search has no side effects."""
 
 import copy
 
@@ -7,7 +7,7 @@ import torch
 from fullmatch.algorithms import VAT
 from fullmatch.core import Batch
 from fullmatch.losses import adversarial_perturbation, cross_entropy, entropy, kullback_leibler
-from tests.algorithms.agreement import opinionated
+from tests.algorithms.agreement import confident_network
 from tests.networks import random_batch, tiny_task
 from tests.reference import consistency
 
@@ -18,11 +18,11 @@ def doubled(batch: Batch) -> Batch:
 
 
 def test_agrees_with_the_reference() -> None:
-    """In float64, where a step of 1e-6 has digits left to compare."""
+    """In float64, which can represent a step of 1e-6."""
     torch.manual_seed(0)
     task, spec = tiny_task(), VAT(epsilon=1.0, iterations=2)
     algorithm = spec.build(task)
-    student = opinionated(task.num_classes).double()
+    student = confident_network(task.num_classes).double()
     reference = consistency.VAT(spec, algorithm)
     for step, progress in enumerate((0.1, 0.9)):
         batch = doubled(random_batch(task, algorithm.views))
@@ -33,10 +33,10 @@ def test_agrees_with_the_reference() -> None:
         torch.testing.assert_close(float(fast.loss.detach()), slow, rtol=1e-5, atol=1e-6)
 
 
-def test_search_leaves_no_gradient_behind() -> None:
-    """The gradient is that of the loss with the perturbation taken as given."""
+def test_search_leaves_no_gradient() -> None:
+    """The gradient is that of the loss with a constant perturbation."""
     task, algorithm = tiny_task(), VAT().build(tiny_task())
-    student = opinionated(task.num_classes)
+    student = confident_network(task.num_classes)
     other = copy.deepcopy(student)
     batch = random_batch(task, algorithm.views)
     images = batch.unlabeled[0]
@@ -59,11 +59,11 @@ def test_search_leaves_no_gradient_behind() -> None:
         torch.testing.assert_close(one.grad, two.grad, rtol=1e-4, atol=1e-5)
 
 
-def test_only_the_labeled_pass_moves_the_running_statistics() -> None:
+def test_only_the_labeled_pass_changes_running_statistics() -> None:
     task, algorithm = tiny_task(), VAT().build(tiny_task())
-    student = opinionated(task.num_classes)
-    alone = copy.deepcopy(student)
+    student = confident_network(task.num_classes)
+    expected = copy.deepcopy(student)
     batch = random_batch(task, algorithm.views)
-    alone(batch.labeled[0])
+    expected(batch.labeled[0])
     algorithm(student, student, batch, torch.tensor(1.0))
-    torch.testing.assert_close(dict(student.named_buffers()), dict(alone.named_buffers()))
+    torch.testing.assert_close(dict(student.named_buffers()), dict(expected.named_buffers()))

@@ -1,4 +1,4 @@
-"""A toy problem of four textures, and the few lines that train any algorithm on it."""
+"""A toy problem of four textures, and a small training loop."""
 
 import copy
 from dataclasses import replace
@@ -18,9 +18,9 @@ NOISE = {"weak": 0.3, "strong": 0.7}
 
 
 def spec_of(name: str, folder: Path) -> Any:
-    """The spec of this name; one that needs class embeddings gets a file of them."""
+    """The spec with this name; if it needs class embeddings, it gets a file."""
     spec = algorithm(name)
-    if hasattr(spec, "embeddings"):
+    if spec.missing == "embeddings":
         rows = np.random.default_rng(0).normal(size=(TASK.num_classes, 8))
         np.save(folder / "embeddings.npy", rows)
         spec = replace(spec, embeddings=str(folder / "embeddings.npy"))
@@ -28,7 +28,7 @@ def spec_of(name: str, folder: Path) -> Any:
 
 
 def textures(count: int) -> tuple[Tensor, Tensor]:
-    """Rows, columns, checks or diagonals, as pictures and labels."""
+    """Rows, columns, checkerboards or diagonals, as images and labels."""
     y, x = torch.meshgrid(torch.arange(8), torch.arange(8), indexing="ij")
     patterns = torch.stack([y % 2, x % 2, (x + y) % 2, (x + y) // 2 % 2]).float() * 2 - 1
     labels = torch.arange(count) % 4
@@ -69,7 +69,7 @@ class Toy:
         return [*self.student.parameters(), *self.algorithm.parameters()]
 
     def train(self, steps: int, *, of: int = 400, rate: float = 0.05) -> list[float]:
-        """The losses of the first steps of a run, whose ramps are made for the whole of it."""
+        """The losses of the first steps of a run of `of` steps."""
         optimizer = torch.optim.SGD(self.parameters(), lr=rate, momentum=0.9, nesterov=True)
         losses = []
         for step in range(steps):
@@ -88,7 +88,7 @@ class Toy:
 
     @torch.no_grad()
     def error(self) -> float:
-        """Share of new pictures that the student gets wrong."""
+        """Error of the student on new images."""
         images, labels = textures(256)
         self.student.eval()
         self.algorithm.eval()

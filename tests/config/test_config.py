@@ -1,4 +1,4 @@
-"""Configs: TOML both ways for every algorithm, and mistakes that name their place."""
+"""Configs: to and from TOML for every algorithm, and errors that name the setting."""
 
 import dataclasses
 import math
@@ -38,14 +38,14 @@ def through_toml(one: ExperimentConfig, tmp_path: Path) -> ExperimentConfig:
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_spec_there_and_back(name: str, tmp_path: Path) -> None:
+def test_every_spec_survives_toml(name: str, tmp_path: Path) -> None:
     one = ExperimentConfig(algorithm=algorithm(name))
     assert through_toml(one, tmp_path) == one
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_field_there_and_back(name: str, tmp_path: Path) -> None:
-    """With a value that is not the default, so that nothing is lost on the way."""
+def test_every_field_survives_toml(name: str, tmp_path: Path) -> None:
+    """Uses values other than the defaults, so that a lost value is noticed."""
     spec = algorithm(name)
     for field in dataclasses.fields(spec):
         value = getattr(spec, field.name)
@@ -58,7 +58,7 @@ def test_every_field_there_and_back(name: str, tmp_path: Path) -> None:
         assert through_toml(one, tmp_path) == one, field.name
 
 
-def test_odd_values_there_and_back(tmp_path: Path) -> None:
+def test_unusual_values_survive_toml(tmp_path: Path) -> None:
     one = ExperimentConfig(
         data=DataConfig(name='of "Zoë" & \\ 猫', labels=7, split_seed=0, root="/x y", size=9),
         algorithm=full(FixMatch(threshold=1 / 3), variant="paper", alpha=1e-17),
@@ -98,7 +98,7 @@ def test_odd_values_there_and_back(tmp_path: Path) -> None:
         ({"optimizer": {"rate": math.nan}}, "optimizer.rate is nan, expected a finite number"),
     ],
 )
-def test_mistakes_name_their_place(table: dict[str, object], words: str) -> None:
+def test_errors_name_the_setting(table: dict[str, object], words: str) -> None:
     with pytest.raises(UserError) as error:
         experiment_config({"algorithm": {"name": "fixmatch"}} | table, algorithm)
     assert words in str(error.value) and "\n" not in str(error.value)
@@ -109,7 +109,7 @@ def test_algorithm_must_be_named() -> None:
         experiment_config({}, algorithm)
 
 
-def test_typed_texts_become_what_their_field_is() -> None:
+def test_strings_are_converted_to_the_type_of_their_field() -> None:
     table = parse_overrides(
         [
             "training.steps=12",
@@ -150,12 +150,12 @@ def test_wrong_assignments(assignment: str, words: str) -> None:
     assert words in str(error.value)
 
 
-def test_a_value_has_no_parts() -> None:
+def test_a_setting_with_a_value_cannot_be_a_table() -> None:
     with pytest.raises(UserError, match="'training' already has a value"):
         parse_overrides(["training=3", "training.steps=4"])
 
 
-def test_full_can_be_put_on_and_taken_off() -> None:
+def test_full_can_be_added_and_removed() -> None:
     def of(name: str, *assignments: str) -> object:
         table = merge_tables({"algorithm": {"name": name}}, parse_overrides(assignments))
         return experiment_config(table, algorithm).algorithm
@@ -165,7 +165,7 @@ def test_full_can_be_put_on_and_taken_off() -> None:
     assert of("fullmatch", "algorithm.full.form=ce") == full(FixMatch(), form="ce")
 
 
-def test_tuples_are_lists_in_toml_and_commas_in_a_text() -> None:
+def test_tuples_are_lists_in_toml_and_comma_separated_in_overrides() -> None:
     @dataclasses.dataclass(frozen=True)
     class Shapes:
         sides: tuple[float, ...] = (1.0,)
@@ -191,7 +191,7 @@ def test_unreadable_file(content: bytes | None, words: str, tmp_path: Path) -> N
         read_toml(tmp_path)
 
 
-def test_fingerprint_changes_with_anything() -> None:
+def test_fingerprint_changes_with_every_setting() -> None:
     ones = [
         config(),
         config(seed=1),

@@ -1,4 +1,4 @@
-"""Every number of a setting has limits; one outside them is named, with what was expected."""
+"""Every numeric setting has limits; errors say what was expected."""
 
 import dataclasses
 import math
@@ -30,12 +30,12 @@ from fullmatch.config.limits import (
 from fullmatch.errors import UserError
 
 CONFIGS = (DataConfig, ModelConfig, OptimizerConfig, TrainingConfig, ExperimentConfig)
-# How many labels are too few or too many depends on the data, which says so itself.
+# The valid number of labels depends on the data and is checked there.
 ELSEWHERE = {"labels"}
 
 
 def numbers(cls: type[Any]) -> set[str]:
-    """Fields that are numbers, or may be."""
+    """Fields that are numbers, or optional numbers."""
     hints = get_type_hints(cls)
     names = {field.name for field in dataclasses.fields(cls)}
     return {name for name in names if {int, float} & {hints[name], *get_args(hints[name])}}
@@ -47,7 +47,7 @@ def test_every_number_has_limits(cls: type[Any]) -> None:
 
 
 @pytest.mark.parametrize("spec", ALGORITHMS.values())
-def test_defaults_lie_inside(spec: type[Any]) -> None:
+def test_defaults_are_within_limits(spec: type[Any]) -> None:
     check_limits(spec())
 
 
@@ -85,19 +85,19 @@ class Settings:
         (Settings(inner=Inner(1.0)), "inner.part is 1.0, expected 0 to less than 1"),
     ],
 )
-def test_what_is_outside_names_its_place(value: Settings, words: str) -> None:
+def test_errors_name_the_setting_outside_its_limits(value: Settings, words: str) -> None:
     with pytest.raises(UserError) as error:
         check_limits(value)
     assert str(error.value) == words
 
 
-def test_what_is_inside_passes() -> None:
+def test_values_within_limits_pass() -> None:
     edges = Settings(share=1.0, cosine=-1.0, number=-1e300, count=10**400, free=-1, inner=Inner())
     for value in (Settings(), edges, Settings(share=0.0, positive=1e-300), Settings, None, 3):
         check_limits(value)
 
 
-def test_names_that_cannot_be_resolved_are_let_be() -> None:
+def test_unresolvable_annotations_are_ignored() -> None:
     @dataclass
     class Foreign:
         share: "Annotated[float, Nowhere]" = 2.0  # type: ignore[name-defined]  # noqa: F821

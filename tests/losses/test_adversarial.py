@@ -1,15 +1,15 @@
-"""The adversarial perturbation: its length, its effect, and rows without a direction."""
+"""The adversarial perturbation: its length, its effect, and rows without gradient."""
 
 import torch
 
 from fullmatch.losses import adversarial_perturbation, kullback_leibler
 from fullmatch.losses.adversarial import normalize_rows
-from tests.algorithms.agreement import opinionated
+from tests.algorithms.agreement import confident_network
 
 
-def test_perturbation_has_its_length_and_beats_chance() -> None:
+def test_perturbation_has_its_length_and_beats_noise() -> None:
     torch.manual_seed(0)
-    network = opinionated(4).double().eval()
+    network = confident_network(4).double().eval()
     images = torch.randn(16, 1, 8, 8, dtype=torch.float64)
     probs = network(images).logits.detach().softmax(dim=1)
     change = adversarial_perturbation(
@@ -22,7 +22,7 @@ def test_perturbation_has_its_length_and_beats_chance() -> None:
     assert kullback_leibler(network(images + change).logits, probs) > 3 * by_chance
 
 
-def test_a_prediction_that_ignores_the_picture_has_no_direction() -> None:
+def test_no_perturbation_if_the_prediction_ignores_the_image() -> None:
     images = torch.randn(3, 1, 4, 4)
     probs = torch.full((3, 2), 0.5)
     change = adversarial_perturbation(

@@ -1,4 +1,4 @@
-"""Cross-entropy over all rows, distances, sharpening and entropy, with their edges."""
+"""Cross-entropy over all rows, distances, sharpening and entropy, with edge cases."""
 
 import math
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def test_soft_targets_by_hand() -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("soft", [False, True])
-def test_rows_of_weight_zero_add_exactly_nothing(logits: Tensor, bad: float, soft: bool) -> None:
+def test_rows_of_weight_zero_add_exactly_zero(logits: Tensor, bad: float, soft: bool) -> None:
     target = torch.rand(6, 4, dtype=torch.float64).softmax(1) if soft else LABELS
     weight = torch.tensor([1, 0.5, 0, 1, 0, 1], dtype=torch.float64)
     expected = cross_entropy(logits, target, weight)
@@ -148,13 +148,13 @@ ROWS = torch.zeros(3, 4)
         (lambda: sharpen(ROWS, math.nan), r"temperature .*got nan"),
     ],
 )
-def test_bad_input_is_named(call: Callable[[], Tensor], message: str) -> None:
+def test_errors_name_the_bad_argument(call: Callable[[], Tensor], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
 
 
 @pytest.mark.parametrize("label", [-100, -1, 4])
 @pytest.mark.parametrize("weight", [None, torch.ones(3)])
-def test_no_label_is_left_out_in_silence(label: int, weight: Tensor | None) -> None:
+def test_no_label_is_ignored_silently(label: int, weight: Tensor | None) -> None:
     with pytest.raises(IndexError, match=f"Target {label} is out of bounds"):
         cross_entropy(ROWS, torch.tensor([0, label, 1]), weight)

@@ -1,4 +1,4 @@
-"""Embedding losses: the specified graph, and cosines row by row."""
+"""Embedding losses: the specified graph, and cosines of rows."""
 
 import pytest
 import torch
@@ -10,8 +10,8 @@ from tests.reference.comatch import graph
 def test_graph_of_three_images() -> None:
     probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8]], dtype=torch.float64)
     expected = [[0.5747126, 0.4252874, 0], [0.4252874, 0.5747126, 0], [0, 0, 1]]
-    found = label_graph(probs, 0.7)
-    torch.testing.assert_close(found, torch.tensor(expected).double(), rtol=0, atol=1e-7)
+    actual = label_graph(probs, 0.7)
+    torch.testing.assert_close(actual, torch.tensor(expected).double(), rtol=0, atol=1e-7)
 
 
 def test_graph_agrees_with_loops() -> None:
@@ -25,17 +25,17 @@ def test_graph_agrees_with_loops() -> None:
 def test_inner_products_stay_exact_under_autocast() -> None:
     rows, others = torch.randn(3, 5), torch.randn(4, 5)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = inner_products(rows, others)
-    assert torch.equal(found, rows @ others.T)
+        actual = inner_products(rows, others)
+    assert torch.equal(actual, rows @ others.T)
 
 
-def test_inner_products_of_rows_of_unlike_precision() -> None:
+def test_inner_products_of_mixed_precision() -> None:
     rows, others = torch.randn(3, 5), torch.randn(4, 5, dtype=torch.float64)
     assert torch.equal(inner_products(rows, others), rows.double() @ others.T)
     assert torch.equal(inner_products(rows, others.half()), rows @ others.half().float().T)
 
 
-def test_cosine_distance_weighs_rows_and_divides_by_all() -> None:
+def test_cosine_distance_is_weighted_and_divided_by_all_rows() -> None:
     rows = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
     others = torch.tensor([[3.0, 0.0], [0.0, -1.0], [1.0, 0.0]])
     assert float(cosine_distance(rows, others)) == pytest.approx((0 + 2 + 1 - 0.5**0.5) / 3)

@@ -1,4 +1,4 @@
-"""Divergences: specified values, limits, and what makes a divergence one."""
+"""Divergences: specified values, limits, and properties."""
 
 import math
 
@@ -20,7 +20,7 @@ P = torch.tensor([[0.7, 0.2, 0.1]], dtype=torch.float64)
 R = torch.tensor([[0.5, 0.4, 0.1]], dtype=torch.float64)
 
 
-def test_kullback_leibler_agrees_with_torch_and_takes_zeros() -> None:
+def test_kullback_leibler_agrees_with_torch_and_accepts_zeros() -> None:
     torch.manual_seed(0)
     logits, probs = torch.randn(5, 4), torch.randn(5, 4).softmax(dim=1)
     expected = F.kl_div(logits.log_softmax(dim=1), probs, reduction="batchmean")
@@ -32,9 +32,9 @@ def test_kullback_leibler_agrees_with_torch_and_takes_zeros() -> None:
 
 
 def test_power_mean_of_order_half() -> None:
-    found = power_mean(torch.stack([P, R]).log(), 0.5).exp()
+    actual = power_mean(torch.stack([P, R]).log(), 0.5).exp()
     expected = torch.tensor([[0.6035136678, 0.2951923364, 0.1012939958]]).double()
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-8)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("order", [1.0, 0.0])
@@ -49,12 +49,12 @@ def test_power_mean_between_arithmetic_and_geometric(order: float) -> None:
 
 
 @pytest.mark.parametrize("alpha", [-0.5, 0.3, 0.5, 1.5, 2.0])
-def test_alpha_divergence_agrees_with_a_loop_and_vanishes_at_equality(alpha: float) -> None:
-    found = float(alpha_divergence(P.log(), R.log(), alpha))
-    assert found == pytest.approx(divergence(P[0].numpy(), R[0].numpy(), alpha))
-    assert found > 0
+def test_alpha_divergence_agrees_with_a_loop_and_is_zero_at_equality(alpha: float) -> None:
+    actual = float(alpha_divergence(P.log(), R.log(), alpha))
+    assert actual == pytest.approx(divergence(P[0].numpy(), R[0].numpy(), alpha))
+    assert actual > 0
     assert float(alpha_divergence(P.log(), P.log(), alpha)) == pytest.approx(0, abs=1e-12)
-    assert found == pytest.approx(float(alpha_divergence(R.log(), P.log(), 1 - alpha)))
+    assert actual == pytest.approx(float(alpha_divergence(R.log(), P.log(), 1 - alpha)))
 
 
 def test_alpha_divergence_has_kullback_leibler_as_limits() -> None:
@@ -85,24 +85,24 @@ def test_skewed_jensen_shannon(skew: float) -> None:
     torch.manual_seed(0)
     m, n = torch.randn(2, 5, dtype=torch.float64)
     v, w = torch.rand(2, 5, dtype=torch.float64) + 0.1
-    found = float(skewed_jensen_shannon(m, v, n, w, torch.tensor(skew, dtype=torch.float64)))
-    assert found == pytest.approx(jensen_shannon(m.numpy(), v.numpy(), n.numpy(), w.numpy(), skew))
+    actual = float(skewed_jensen_shannon(m, v, n, w, torch.tensor(skew, dtype=torch.float64)))
+    assert actual == pytest.approx(jensen_shannon(m.numpy(), v.numpy(), n.numpy(), w.numpy(), skew))
     middle_v = 1 / ((1 - skew) / v + skew / w)
     middle_m = middle_v * ((1 - skew) * m / v + skew * n / w)
     middle = Normal(middle_m, middle_v.sqrt())
     expected = (1 - skew) * kl_divergence(Normal(m, v.sqrt()), middle)
     expected = expected + skew * kl_divergence(Normal(n, w.sqrt()), middle)
-    assert found == pytest.approx(float(expected.sum()), abs=1e-9)
+    assert actual == pytest.approx(float(expected.sum()), abs=1e-9)
     assert float(skewed_jensen_shannon(m, v, m, v, torch.tensor(skew))) == pytest.approx(
         0, abs=1e-6
     )
 
 
-def test_gaussians_of_few_digits_are_computed_in_float32() -> None:
+def test_low_precision_gaussians_are_computed_in_float32() -> None:
     torch.manual_seed(0)
     low = [part.bfloat16() for part in (torch.randn(64), torch.rand(64) + 0.5)]
-    given = (*low, *(part + 0.1 for part in low))
-    found = skewed_jensen_shannon(*given, torch.tensor(0.5))
-    expected = skewed_jensen_shannon(*(part.double() for part in given), torch.tensor(0.5))
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=0)
+    gaussians = (*low, *(part + 0.1 for part in low))
+    actual = skewed_jensen_shannon(*gaussians, torch.tensor(0.5))
+    expected = skewed_jensen_shannon(*(part.double() for part in gaussians), torch.tensor(0.5))
+    assert actual.dtype == torch.float32
+    torch.testing.assert_close(actual.double(), expected, rtol=1e-4, atol=0)

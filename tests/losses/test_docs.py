@@ -1,4 +1,4 @@
-"""The page on the losses: its snippets run, in order, and say what they print."""
+"""The snippets of the page on losses run in order and print what it shows."""
 
 import contextlib
 import io
@@ -9,7 +9,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "losses.md"
 SNIPPET = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
 
 
-def test_snippets_run_and_print_what_the_page_shows() -> None:
+def test_snippets_print_what_the_page_shows() -> None:
     names: dict[str, object] = {}
     shown = 0
     for code, expected in SNIPPET.findall(PAGE.read_text(encoding="utf-8")):

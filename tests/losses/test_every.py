@@ -1,4 +1,4 @@
-"""What holds for every loss alike."""
+"""Requirements for all losses."""
 
 import inspect
 import math
@@ -14,7 +14,7 @@ FUNCTIONS = [name for name in losses.__all__ if inspect.isfunction(getattr(losse
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_list_and_complex_numbers_are_refused_by_their_name(name: str) -> None:
+def test_lists_and_complex_tensors_are_rejected_by_name(name: str) -> None:
     function = getattr(losses, name)
     needed = {
         key: parameter.annotation
@@ -23,17 +23,17 @@ def test_a_list_and_complex_numbers_are_refused_by_their_name(name: str) -> None
     }
     for key in (key for key, kind in needed.items() if kind is Tensor):
         if key == "skew":
-            continue  # a number does as well
-        given = {k: torch.rand(2, 3) if kind is Tensor else 2 for k, kind in needed.items()}
+            continue  # may also be a number
+        arguments = {k: torch.rand(2, 3) if kind is Tensor else 2 for k, kind in needed.items()}
         with pytest.raises(TypeError, match=f"{key} must be a tensor; got list"):
-            function(**(given | {key: [[0.2, 0.8]]}))
+            function(**(arguments | {key: [[0.2, 0.8]]}))
         with pytest.raises(TypeError, match=f"{key} must hold real numbers; got torch.complex64"):
-            function(**(given | {key: torch.rand(2, 3, dtype=torch.complex64)}))
+            function(**(arguments | {key: torch.rand(2, 3, dtype=torch.complex64)}))
 
 
 SEED = torch.Generator().manual_seed(0)
 X, P = torch.randn(4, 5, generator=SEED), torch.rand(4, 5, generator=SEED).softmax(dim=1)
-SPREAD = [
+BROADCASTABLE = [
     (losses.cosine_distance, (X, X, torch.ones(4, 1)), "weight"),
     (losses.low_probability_negative, (X, P[:1]), "probs"),
     (losses.low_probability_negative, (X, P, 0.1, torch.ones(4, 1)), "weight"),
@@ -43,12 +43,12 @@ SPREAD = [
 ]
 
 
-@pytest.mark.parametrize(("function", "given", "name"), SPREAD)
-def test_nothing_is_spread_over_the_others(
-    function: Callable[..., Tensor], given: tuple[object, ...], name: str
+@pytest.mark.parametrize(("function", "arguments", "name"), BROADCASTABLE)
+def test_nothing_is_broadcast(
+    function: Callable[..., Tensor], arguments: tuple[object, ...], name: str
 ) -> None:
     with pytest.raises(ValueError, match=f"{name} must have the shape"):
-        function(*given)
+        function(*arguments)
 
 
 WEIGHT = torch.tensor([1.0, 0.0, 0.5, 0.0])
@@ -56,7 +56,7 @@ COUNTED = WEIGHT > 0
 NEGATIVE = (P.amax(dim=1, keepdim=True) > P) & COUNTED[:, None]
 EVERY_CLASS_UNLIKELY = torch.where(COUNTED[:, None], P, 0.01)
 EVEN = torch.full((5,), 0.2)
-WEIGHED: dict[str, Callable[[Tensor], Tensor]] = {
+WEIGHTED: dict[str, Callable[[Tensor], Tensor]] = {
     "labels": lambda x: losses.cross_entropy(x, torch.arange(4), WEIGHT),
     "probabilities": lambda x: losses.cross_entropy(x, P, WEIGHT),
     "cosine, rows": lambda x: losses.cosine_distance(x, P, WEIGHT),
@@ -78,14 +78,14 @@ def value_and_gradient(loss: Callable[[Tensor], Tensor], rows: Tensor) -> tuple[
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("name", WEIGHED)
-def test_rows_of_weight_zero_add_exactly_nothing(name: str, bad: float) -> None:
-    loss = WEIGHED[name]
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_rows_of_weight_zero_add_exactly_zero(name: str, bad: float) -> None:
+    loss = WEIGHTED[name]
     poisoned = X.clone()
     poisoned[1], poisoned[3, 2] = bad, bad
     expected, clean = value_and_gradient(loss, X)
     value, gradient = value_and_gradient(loss, poisoned)
-    # A row that is silent by its classes alone adds what rounding leaves of 0.
+    # A row left out because of its classes adds a rounding error instead of exactly 0.
     tolerance = 1e-6 if name == "all unlikely" else 0
     torch.testing.assert_close(value, expected, rtol=0, atol=tolerance)
     torch.testing.assert_close(gradient[COUNTED], clean[COUNTED], rtol=0, atol=0)
@@ -93,21 +93,21 @@ def test_rows_of_weight_zero_add_exactly_nothing(name: str, bad: float) -> None:
     assert not gradient[~COUNTED].any()
 
 
-@pytest.mark.parametrize("name", WEIGHED)
-def test_rows_of_weight_zero_add_nothing_in_compiled_code(name: str) -> None:
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_rows_of_weight_zero_add_zero_in_compiled_code(name: str) -> None:
     poisoned = X.masked_fill(~COUNTED[:, None], math.nan)
-    compiled = torch.compile(WEIGHED[name], fullgraph=True, backend="aot_eager", dynamic=False)
+    compiled = torch.compile(WEIGHTED[name], fullgraph=True, backend="aot_eager", dynamic=False)
     torch.testing.assert_close(
-        value_and_gradient(compiled, poisoned), value_and_gradient(WEIGHED[name], poisoned)
+        value_and_gradient(compiled, poisoned), value_and_gradient(WEIGHTED[name], poisoned)
     )
 
 
-# Logits and probabilities; both get one class more, of logit -inf and probability 0.
+# Logits and probabilities; both get one more class, with logit -inf and probability 0.
 FOUR = torch.tensor([[0.1, 0.2, 0.3, 0.4], [0.7, 0.1, 0.1, 0.1]])
 IMPOSSIBLE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "labels": lambda x, p: losses.cross_entropy(x, p.argmax(dim=1)),
     "probabilities": losses.cross_entropy,
-    "probabilities, weighed": lambda x, p: losses.cross_entropy(x, p, WEIGHT[1:3]),
+    "probabilities, weighted": lambda x, p: losses.cross_entropy(x, p, WEIGHT[1:3]),
     "entropy": lambda x, p: losses.entropy(x),
     "kullback_leibler": losses.kullback_leibler,
     "kullback_leibler, probs": lambda x, p: losses.kullback_leibler(p.log(), x.softmax(dim=1)),
@@ -130,7 +130,7 @@ IMPOSSIBLE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 @pytest.mark.parametrize("name", IMPOSSIBLE)
-def test_a_class_of_logit_minus_infinity_is_as_if_it_were_not_there(name: str) -> None:
+def test_a_class_with_logit_minus_infinity_changes_nothing(name: str) -> None:
     loss, logits = IMPOSSIBLE[name], X[:2, :4]
     gone, zero = torch.full((2, 1), -math.inf), torch.zeros(2, 1)
     expected, clean = value_and_gradient(lambda x: loss(x, FOUR), logits)
@@ -149,7 +149,7 @@ def test_a_class_of_logit_minus_infinity_is_as_if_it_were_not_there(name: str) -
         (losses.entropy, 0),
         (lambda x: losses.negative_learning(x, torch.tensor([[False, True, True]])), 0),
         (lambda x: losses.log1m_softmax(x)[:, 1:].sum(), 0),
-        # Where only impossible classes are left the loss is at its limit, and pulls no more.
+        # If only impossible classes remain, the loss is at its limit and has no gradient.
         (
             lambda x: losses.low_probability_negative(x, torch.tensor([[0.0, 0.5, 0.5]])),
             -math.log(1e-8),
@@ -162,7 +162,7 @@ def test_one_possible_class(loss: Callable[[Tensor], Tensor], expected: float) -
     assert not gradient.any()
 
 
-def test_what_is_infinite_stays_so() -> None:
+def test_infinite_losses_stay_infinite() -> None:
     only = torch.tensor([[0.0, -math.inf]])
     assert losses.cross_entropy(only, torch.tensor([1])) == math.inf
     assert losses.cross_entropy(only, torch.tensor([[0.5, 0.5]])) == math.inf
@@ -173,7 +173,7 @@ def test_what_is_infinite_stays_so() -> None:
 
 ROW, CUBE, LONG = X[0], torch.ones(2, 3, 4), torch.ones(4, 5, dtype=torch.int64)
 LOGITS = r"{} must be floating point of shape \(N, C\); got torch.{}"
-MISTAKEN = [
+WRONG_ARGUMENTS = [
     (lambda: losses.cross_entropy(X, P, [1, 1, 1, 1]), "weight must be a tensor; got list"),
     (lambda: losses.cross_entropy(X, P, 0.5), "weight must be a tensor; got float"),
     (lambda: losses.cosine_distance(X, X, [1] * 4), "weight must be a tensor; got list"),
@@ -238,8 +238,8 @@ MISTAKEN = [
 ]
 
 
-@pytest.mark.parametrize(("call", "message"), MISTAKEN)
-def test_a_mistaken_argument_is_named(call: Callable[[], Tensor], message: str) -> None:
+@pytest.mark.parametrize(("call", "message"), WRONG_ARGUMENTS)
+def test_errors_name_the_wrong_argument(call: Callable[[], Tensor], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         call()
 
@@ -247,8 +247,8 @@ def test_a_mistaken_argument_is_named(call: Callable[[], Tensor], message: str) 
 def test_a_row_of_weight_zero_may_be_unlabeled() -> None:
     logits, labels = torch.randn(3, 4), torch.tensor([1, -1, 3])
     weight = torch.tensor([1.0, 0.0, 2.0])
-    known = losses.cross_entropy(logits[::2], labels[::2], weight[::2])
-    torch.testing.assert_close(3 * losses.cross_entropy(logits, labels, weight), 2 * known)
+    expected = losses.cross_entropy(logits[::2], labels[::2], weight[::2])
+    torch.testing.assert_close(3 * losses.cross_entropy(logits, labels, weight), 2 * expected)
 
 
 def test_numbers_that_decide_must_not_be_tensors() -> None:
@@ -262,7 +262,7 @@ def test_numbers_that_decide_must_not_be_tensors() -> None:
             call()
 
 
-def test_a_number_may_change_from_call_to_call_of_compiled_code() -> None:
+def test_numbers_may_change_between_calls_of_compiled_code() -> None:
     def every(x: Tensor, p: Tensor, number: float) -> Tensor:
         log_p = x.log_softmax(dim=1)
         return (
@@ -285,7 +285,7 @@ def test_a_number_may_change_from_call_to_call_of_compiled_code() -> None:
         )
 
 
-def test_of_no_rows_the_loss_is_0() -> None:
+def test_loss_of_no_rows_is_0() -> None:
     none = torch.zeros(0, 5)
     assert losses.cosine_distance(none, none) == 0
     assert losses.alpha_divergence(none, none, 0.5) == 0

@@ -1,4 +1,4 @@
-"""FreeMatch's fairness: what it prefers, and that only selected images count."""
+"""FreeMatch's fairness loss: its values, and that only selected images count."""
 
 import torch
 
@@ -8,9 +8,9 @@ from fullmatch.losses import self_adaptive_fairness
 def test_fairness_is_minus_a_cross_entropy() -> None:
     even = torch.full((3,), 1 / 3)
     spread = 3 * torch.eye(3)
-    crowded = torch.tensor([[3.0, 0.0, 0.0]] * 3)
-    values = [self_adaptive_fairness(x, torch.ones(3), even, even) for x in (spread, crowded)]
-    # All of the crowded mean falls on the one class that is ever the largest.
+    concentrated = torch.tensor([[3.0, 0.0, 0.0]] * 3)
+    values = [self_adaptive_fairness(x, torch.ones(3), even, even) for x in (spread, concentrated)]
+    # The concentrated predictions only ever have one argmax.
     expected = [torch.tensor(1 / 3).log(), torch.tensor(1e-12).log() * 2 / 3]
     torch.testing.assert_close(values, expected)
 
@@ -22,7 +22,7 @@ def test_fairness_has_a_gradient() -> None:
     assert logits.grad is not None and logits.grad.any()
 
 
-def test_fairness_of_nothing_selected_is_nothing() -> None:
+def test_fairness_is_zero_if_nothing_is_selected() -> None:
     logits = torch.randn(4, 3, requires_grad=True)
     even = torch.full((3,), 1 / 3)
     loss = self_adaptive_fairness(logits, torch.zeros(4), even, even)
@@ -31,11 +31,11 @@ def test_fairness_of_nothing_selected_is_nothing() -> None:
     assert logits.grad is not None and not logits.grad.any()
 
 
-def test_fairness_ignores_what_is_not_selected() -> None:
+def test_fairness_ignores_unselected_rows() -> None:
     logits, prior = torch.randn(6, 3), torch.tensor([0.5, 0.3, 0.2])
     weight = torch.tensor([1.0, 0, 1, 1, 0, 0])
-    kept = logits[weight.bool()]
+    selected = logits[weight.bool()]
     torch.testing.assert_close(
         self_adaptive_fairness(logits, weight, prior, prior),
-        self_adaptive_fairness(kept, torch.ones(3), prior, prior),
+        self_adaptive_fairness(selected, torch.ones(3), prior, prior),
     )

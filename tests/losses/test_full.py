@@ -1,4 +1,4 @@
-"""The losses by hand-computed numbers, at their edges, and against bad input."""
+"""The losses with hand-computed numbers, edge cases and bad input."""
 
 import math
 from collections.abc import Callable
@@ -104,18 +104,18 @@ def test_gradient_over_all_classes() -> None:
 
 
 def test_gradient_that_reaches_the_target_through_the_mean() -> None:
-    # The paper moves the target's probability alone, so the classes' probabilities here need not
-    # sum to one; the loss is therefore written in them, as printed, and compared at this point.
+    # The paper varies only the target's probability, so the probabilities need not sum to one here;
+    # the loss is therefore written in terms of them, as printed, and compared at this point.
     p = STRONG.exp().squeeze(0).requires_grad_()
     y = (1 - p[0]) / 3
-    rest = p[1:].detach()
-    printed = -(y * rest.log() + (1 - y) * (1 - rest).log()).sum() / 4
+    others = p[1:].detach()
+    printed = -(y * others.log() + (1 - y) * (1 - others).log()).sum() / 4
     (by_target,) = torch.autograd.grad(printed, p)
     close(by_target[0], -0.5730220509908972)
     close(entropy_meaning(STRONG, WEAK, ONE, reduction="paper"), printed.item())
 
 
-def test_gradient_of_the_runner_up_alone_turns_at_one_half() -> None:
+def test_gradient_of_the_second_class_changes_sign_at_one_half() -> None:
     close(meaning_sum(STRONG, 2), 0.4227090878059908)
     expected = [[-0.1821331108, 0.2211616346, -0.0260190159, -0.0130095079]]
     close(gradient(lambda z: meaning_sum(z, 2), STRONG), expected)
@@ -161,13 +161,13 @@ def test_ceiling_leaves_confident_entries_out() -> None:
         close(entropy_meaning(strong, weak, both, k, ceiling=CEILING, **options), limited)
     for ceiling in (None, CEILING):
         close(adaptive_negative(strong, weak, k, ceiling=ceiling), 0.045811090669331214)
-    # Negatives obey it too, where the strong view is sure of a class the weak view ranks last.
+    # The ceiling applies to negatives too, if the strong view prefers a class that is ranked last.
     sure = logits([0.02, 0.02, 0.01, 0.95])
     close(adaptive_negative(sure, WEAK, 3), -math.log(0.05))
     assert adaptive_negative(sure, WEAK, 3, ceiling=CEILING).item() == 0
 
 
-def test_an_undecided_network_has_no_negatives() -> None:
+def test_a_network_with_constant_output_has_no_negatives() -> None:
     same = torch.zeros(3, 5)
     k = adaptive_k(same, same)
     assert k.item() == 5
@@ -188,7 +188,7 @@ def test_strong_view_confidently_wrong_stays_finite() -> None:
         assert gradient(loss, strong).isfinite().all()
 
 
-def test_log_of_one_minus_p_where_float32_would_round_it_away() -> None:
+def test_log_of_one_minus_p_where_float32_rounds_p_to_1() -> None:
     value = log1m_softmax(torch.tensor([[20.0, 0.0, 0.0]]))
     close(value[0, 0], -19.3068528236, 2e-6)
     close(value[0, 1:], [-math.exp(-20.0)] * 2, 1e-15)
@@ -210,7 +210,7 @@ def test_bfloat16_logits_are_computed_in_float32() -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("view", ["strong", "weak"])
-def test_a_row_that_is_not_finite_stands_alone(bad: float, view: str) -> None:
+def test_a_row_that_is_not_finite_does_not_affect_others(bad: float, view: str) -> None:
     torch.manual_seed(0)
     good = {"strong": torch.randn(6, 5), "weak": torch.randn(6, 5)}
     rows = {name: value.clone() for name, value in good.items()}
@@ -218,7 +218,7 @@ def test_a_row_that_is_not_finite_stands_alone(bad: float, view: str) -> None:
     assert adaptive_k(rows["strong"], rows["weak"]).item() == 5
     weight = torch.rand(6)
     without = torch.arange(6) != 2
-    # A weight computed from such a row's own logits would not be a number either.
+    # A weight computed from the logits of such a row would be NaN as well.
     poisoned = weight.masked_fill(~without, math.nan)
     for loss in (
         lambda s, w, m: adaptive_negative(s, w, 3, weight=m),
@@ -244,7 +244,7 @@ def test_weights_give_the_ablations_of_negative_learning() -> None:
     close(with_label + without, both.item())
 
 
-def test_weights_count_in_the_mean_by_their_share() -> None:
+def test_mean_is_weighted_by_share() -> None:
     def loss(weights: list[float]) -> Tensor:
         return entropy_meaning(MIXED_STRONG, MIXED_WEAK, torch.tensor(weights), 3)
 
@@ -260,12 +260,12 @@ def test_a_tie_with_the_kth_class_is_not_negative() -> None:
 
 
 @pytest.mark.parametrize("k", [2, 5, 12])
-def test_compiled_code_ranks_alike_without_a_sort(k: int) -> None:
+def test_compiled_code_ranks_the_same_without_a_sort(k: int) -> None:
     weak = torch.randint(6, (40, 12)).float()  # many ties
     weak[0, 0], weak[1, 1] = math.nan, math.inf
     compiled = torch.compile(negative_labels, fullgraph=True, backend="aot_eager")
-    for given in (k, torch.tensor(k)):
-        assert torch.equal(compiled(weak, given), negative_labels(weak, given))
+    for number in (k, torch.tensor(k)):
+        assert torch.equal(compiled(weak, number), negative_labels(weak, number))
 
 
 def test_a_row_that_is_not_finite_has_no_negatives() -> None:
@@ -290,7 +290,7 @@ def test_any_integer_is_a_k() -> None:
     ],
 )
 def test_a_k_of_any_integer_dtype(dtype: torch.dtype) -> None:
-    weak = torch.randn(3, 300)  # more classes than a byte can count
+    weak = torch.randn(3, 300)  # more classes than a byte can represent
     k = torch.tensor(100, dtype=dtype)
     assert torch.equal(negative_labels(weak, k), negative_labels(weak, 100))
 
@@ -320,7 +320,7 @@ NONE = torch.zeros(1, 4, dtype=torch.bool)
         self_adaptive_fairness(SURE, torch.zeros(1), torch.full((4,), 0.25), torch.ones(4) / 4),
     ],
 )
-def test_nothing_is_zero_and_not_minus_zero(loss: Tensor) -> None:
+def test_zero_losses_are_not_minus_zero(loss: Tensor) -> None:
     assert str(loss.item()) == "0.0"
 
 
@@ -337,7 +337,7 @@ def test_nothing_is_zero_and_not_minus_zero(loss: Tensor) -> None:
         (lambda: low_probability_negative([[1.0]], WEAK), "logits"),  # type: ignore[arg-type]
     ],
 )
-def test_lists_are_named(loss: Callable[[], Tensor], name: str) -> None:
+def test_errors_name_the_list(loss: Callable[[], Tensor], name: str) -> None:
     with pytest.raises(TypeError, match=f"{name} must be a tensor; got list"):
         loss()
 
@@ -348,7 +348,7 @@ def test_a_tensor_k_is_clamped() -> None:
     assert negative_labels(weak, torch.tensor(0)).sum().item() == 6
 
 
-def test_k_of_the_whole_batch_is_the_largest_of_its_parts() -> None:
+def test_k_of_a_batch_is_the_maximum_of_its_parts() -> None:
     torch.manual_seed(3)
     weak = torch.randn(40, 12, dtype=torch.float64)
     strong = weak + torch.randn(40, 12, dtype=torch.float64)
@@ -441,6 +441,6 @@ MASK = torch.ones(3, dtype=torch.bool)
         (lambda: entropy_meaning(GOOD, GOOD, MASK, reduction="sum"), r"reduction .*'sum'"),
     ],
 )
-def test_bad_input_is_named(call: Callable[[], Tensor], message: str) -> None:
+def test_errors_name_the_bad_argument(call: Callable[[], Tensor], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()

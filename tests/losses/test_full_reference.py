@@ -1,4 +1,4 @@
-"""The fast losses against loops, over thousands of random cases; and what must not matter."""
+"""The losses against loops, in thousands of random cases, and their invariances."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ DTYPES = [torch.float64, torch.float32, torch.bfloat16]
 
 @st.composite
 def cases(draw: st.DrawFn, rows: st.SearchStrategy[int], classes: st.SearchStrategy[int]) -> Any:
-    """Two views that agree more or less, of any spread, with ties or without, and all options."""
+    """Two similar views at various scales, with or without ties, and all options."""
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
     shape = (draw(rows), draw(classes))
     scale = draw(st.sampled_from([0.1, 1.0, 3.0, 30.0, 1e4]))
@@ -51,8 +51,10 @@ def agree(
     (actual,) = torch.autograd.grad(fast, strong)
     assert fast.isfinite() and actual.isfinite().all(), what
     np.testing.assert_allclose(fast.item(), value, rtol=tolerance, atol=tolerance, err_msg=what)
-    coarse = tolerance if strong.dtype != torch.bfloat16 else 2**-8  # a gradient in its own dtype
-    # Logarithms as large as the logits cancel in a gradient, and leave their rounding behind.
+    coarse = (
+        tolerance if strong.dtype != torch.bfloat16 else 2**-8
+    )  # the gradient has the dtype of its input
+    # Logarithms as large as the logits cancel in a gradient, but not their rounding errors.
     size = strong.detach().nan_to_num(0, 0, 0).abs().max().item()
     rounding = 4 * torch.finfo(fast.dtype).eps * size
     scale = max(1.0, float(np.abs(expected).max()))
@@ -71,7 +73,7 @@ def compare(case: tuple[Tensor, Tensor, Tensor, int | None], form: Any, reductio
     assert losses.negative_labels(weak, used).tolist() == expected
 
     strong.requires_grad_()
-    # A ceiling that no p of the rounded cases meets exactly: which side is then a rounding error.
+    # A ceiling that no p equals exactly, since rounding would then decide the side.
     for ceiling in (None, 0.9025):
         fast = losses.adaptive_negative(strong, weak, used, weight=weight, ceiling=ceiling)
         slow = reference.adaptive_negative(*views, int(used), array(weight), ceiling)
@@ -104,7 +106,7 @@ def test_large_batches_agree_with_loops(case: Any, reduction: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["bce", "ce"])
-def test_reference_gradients_are_those_of_its_values(form: str) -> None:
+def test_reference_gradients_match_its_values(form: str) -> None:
     random = np.random.default_rng(0)
     strong, weak = random.normal(size=(3, 5)), random.normal(size=(3, 5))
     weight = random.uniform(size=3)
@@ -126,7 +128,7 @@ def test_order_of_rows_and_classes_changes_nothing(case: Any, random: Any) -> No
     strong, weak, weight, k = (
         value.double() if isinstance(value, Tensor) else value for value in case
     )
-    # The one order that counts: which of several best classes of the weak view is its label.
+    # Order matters only for ties of the weak view's best class, so break them.
     weak = weak + (weak.argmax(1, keepdim=True) == torch.arange(weak.shape[1]))
     rows, classes = list(range(strong.shape[0])), list(range(strong.shape[1]))
     random.shuffle(rows)

@@ -1,4 +1,4 @@
-"""The whole objective: its sum, its variants, FixMatch inside it, and how it may be used."""
+"""The whole objective: its total, its variants, FixMatch as a special case, and its use."""
 
 import math
 import pickle
@@ -24,7 +24,7 @@ LABELS = torch.tensor([0])
 
 
 def batch(rows: int = 56, num_classes: int = 10) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Logits sure enough that some images are selected and some are not."""
+    """Logits for which some images are selected and some are not."""
     torch.manual_seed(0)
     weak = 4 * torch.randn(rows, num_classes)
     strong = (weak + torch.randn(rows, num_classes)).requires_grad_()
@@ -47,7 +47,7 @@ def test_parts_and_total_by_hand() -> None:
         assert metrics == {"selected": 0.5, "k": 2, "negatives": 2}
 
 
-def test_the_released_variant_leaves_confident_entries_out() -> None:
+def test_the_released_variant_omits_confident_entries() -> None:
     weak = logits([0.96, 0.03, 0.007, 0.003], [0.97, 0.01, 0.015, 0.005])
     strong = logits([0.03, 0.95, 0.015, 0.005], [0.90, 0.05, 0.03, 0.02])
     for variant, expected in (("paper", 0.04165717644070493), ("released", 0.13474216817976675)):
@@ -73,7 +73,7 @@ def test_zero_weights_are_fixmatch_bit_for_bit() -> None:
 
 
 @pytest.mark.parametrize("variant", ["released", "paper"])
-def test_is_made_of_the_functions(variant: Any) -> None:
+def test_equals_the_separate_functions(variant: Any) -> None:
     labeled, labels, weak, strong = batch()
     parts = FullMatchLoss(10, 0.9, alpha=0.5, beta=2, variant=variant)(
         labeled, labels, weak, strong
@@ -91,20 +91,20 @@ def test_is_made_of_the_functions(variant: Any) -> None:
     )
 
 
-def test_k_may_come_from_elsewhere() -> None:
-    *rest, weak, strong = batch()
+def test_k_can_be_passed() -> None:
+    *labeled, weak, strong = batch()
     for k in (7, np.int64(7), torch.tensor(7), torch.tensor(7, dtype=torch.uint8)):
-        parts = FullMatchLoss(10)(*rest, weak, strong, k)
+        parts = FullMatchLoss(10)(*labeled, weak, strong, k)
         assert parts.metrics["k"].item() == 7 and parts.metrics["negatives"].item() == 3
         assert torch.equal(
             parts.adaptive_negative, adaptive_negative(strong, weak, 7, ceiling=0.9025)
         )
-    for asked, used in ((torch.tensor(99), 10), (torch.tensor(1), 2)):
-        assert FullMatchLoss(10)(*rest, weak, strong, asked).metrics["k"].item() == used
+    for number, used in ((torch.tensor(99), 10), (torch.tensor(1), 2)):
+        assert FullMatchLoss(10)(*labeled, weak, strong, number).metrics["k"].item() == used
 
 
 @pytest.mark.parametrize("view", [2, 3])
-def test_a_row_that_is_not_finite_stands_alone(view: int) -> None:
+def test_a_row_that_is_not_finite_does_not_affect_others(view: int) -> None:
     inputs = list(batch())
     inputs[3] = inputs[3].detach()
     inputs[view] = inputs[view].clone()
@@ -169,7 +169,7 @@ GOOD = (torch.zeros(2, 4), torch.zeros(2).long(), torch.zeros(3, 4), torch.zeros
 
 
 @pytest.mark.parametrize(
-    ("place", "given", "message"),
+    ("place", "tensor", "message"),
     [
         (0, torch.zeros(2, 5), r"labeled_logits .*4 classes.*\(2, 5\)"),
         (1, torch.zeros(3).long(), r"target .*\(2,\)"),
@@ -177,8 +177,8 @@ GOOD = (torch.zeros(2, 4), torch.zeros(2).long(), torch.zeros(3, 4), torch.zeros
         (3, torch.zeros(3, 4).long(), r"strong_logits .*floating.*int64"),
     ],
 )
-def test_bad_batches_are_named(place: int, given: Tensor, message: str) -> None:
-    inputs = [*GOOD[:place], given, *GOOD[place + 1 :]]
+def test_errors_name_the_bad_tensor(place: int, tensor: Tensor, message: str) -> None:
+    inputs = [*GOOD[:place], tensor, *GOOD[place + 1 :]]
     with pytest.raises(ValueError, match=message):
         FullMatchLoss(4)(*inputs)
 
@@ -187,13 +187,13 @@ def test_bad_batches_are_named(place: int, given: Tensor, message: str) -> None:
     ("place", "name"),
     [(0, "labeled_logits"), (1, "target"), (2, "weak_logits"), (3, "strong_logits")],
 )
-def test_lists_are_named(place: int, name: str) -> None:
+def test_errors_name_the_list(place: int, name: str) -> None:
     inputs: list[Any] = [*GOOD[:place], GOOD[place].tolist(), *GOOD[place + 1 :]]
     with pytest.raises(TypeError, match=f"{name} must be a tensor; got list"):
         FullMatchLoss(4)(*inputs)
 
 
-def test_a_batch_of_other_classes_is_named() -> None:
+def test_error_names_a_wrong_number_of_classes() -> None:
     with pytest.raises(ValueError, match=r"strong_logits must have 5 classes.*\(3, 4\)"):
         FullMatchLoss(5)(torch.zeros(2, 5), *GOOD[1:])
 
@@ -208,7 +208,7 @@ def test_a_batch_of_other_classes_is_named() -> None:
         ({"variant": "new"}, "variant must be one of .*'released', 'paper'.*; got 'new'"),
     ],
 )
-def test_bad_options_are_named(options: dict[str, Any], message: str) -> None:
+def test_errors_name_the_bad_option(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         FullMatchLoss(**{"num_classes": 4, **options})
 
@@ -226,11 +226,11 @@ def test_bad_options_are_named(options: dict[str, Any], message: str) -> None:
         ({"beta": [1]}, "beta must be a number; got list"),
     ],
 )
-def test_options_of_another_type_are_named(options: dict[str, Any], message: str) -> None:
+def test_errors_name_an_option_of_the_wrong_type(options: dict[str, Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         FullMatchLoss(**{"num_classes": 4, **options})
 
 
-def test_any_integer_and_any_number_will_do() -> None:
+def test_accepts_numpy_and_tensor_scalars() -> None:
     loss = FullMatchLoss(np.int64(4), np.float32(0.5), np.float64(2), torch.tensor(1.0))
     assert loss(LABELED, LABELS, WEAK, STRONG).total.isfinite()

@@ -1,4 +1,4 @@
-"""Negative learning of UPS: the specified value, and nothing where nothing is negative."""
+"""Negative learning of UPS: the specified value, and 0 without negatives."""
 
 import math
 
@@ -15,11 +15,11 @@ def test_specified_value() -> None:
     assert float(negative_learning(PROBS.log(), negative)) == pytest.approx(0.0202547717, abs=1e-9)
 
 
-def test_mean_over_a_rows_classes_then_over_rows_with_any() -> None:
+def test_mean_over_classes_then_over_rows() -> None:
     negative = torch.tensor([[0, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 0]]).bool()
     expected = (0.0202547717 - math.log(0.94)) / 2
-    found = float(negative_learning(PROBS.log().repeat(3, 1), negative))
-    assert found == pytest.approx(expected, abs=1e-8)
+    actual = float(negative_learning(PROBS.log().repeat(3, 1), negative))
+    assert actual == pytest.approx(expected, abs=1e-8)
 
 
 def test_nothing_negative_is_zero_with_zero_gradient() -> None:

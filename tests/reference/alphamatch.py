@@ -1,4 +1,4 @@
-"""AlphaMatch's step, image by image, for orders at which its target is a power mean."""
+"""AlphaMatch's step, image by image, for orders whose target is a power mean."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def power_mean(rows: list[Array], order: float) -> Array:
 
 
 def objective(target: Array, weak: Array, strong: list[Array], spec: AlphaMatch) -> float:
-    """What the target minimises."""
+    """What the target minimizes."""
     return divergence(weak, target, spec.beta) + sum(
         divergence(target, view, spec.alpha) for view in strong
     )

@@ -1,4 +1,4 @@
-"""Row by row arithmetic in float64 that the slow references share."""
+"""Row-wise arithmetic in float64 for the references."""
 
 import copy
 import math
@@ -23,12 +23,12 @@ def outputs(network: Network, views: Sequence[Tensor]) -> list[tuple[Array, Arra
     network = copy.deepcopy(network)
     with torch.no_grad():
         logits, features = network(torch.cat(list(views)))
-    found, start = [], 0
+    parts, start = [], 0
     for view in views:
         rows = slice(start, start + len(view))
-        found.append((array(logits[rows]), array(features[rows])))
+        parts.append((array(logits[rows]), array(features[rows])))
         start += len(view)
-    return found
+    return parts
 
 
 def softmax(row: Array) -> Array:
@@ -41,7 +41,7 @@ def log_softmax(row: Array) -> Array:
 
 
 def cross_entropy(logits: Array, target: int | Array) -> float:
-    """Of one row."""
+    """Cross-entropy of one row."""
     log_p = log_softmax(logits)
     return float(-log_p[target] if isinstance(target, int) else -(target * log_p).sum())
 
@@ -59,8 +59,8 @@ def entropy(probs: Array) -> float:
     return float(-sum(p * math.log(p) for p in probs if p > 0))
 
 
-def applied(layers: nn.Module, row: Array) -> Array:
-    """A stack of linear layers and activations, on one row."""
+def apply_layers(layers: nn.Module, row: Array) -> Array:
+    """Apply linear layers and activations to one row."""
     for layer in [layers] if isinstance(layers, nn.Linear) else layers.children():
         if isinstance(layer, nn.Linear):
             row = array(layer.weight) @ row + array(layer.bias)

@@ -1,4 +1,4 @@
-"""CoMatch with Python lists: a queue of batch means, a list of rows, a graph by two loops."""
+"""CoMatch with Python lists: batch means, bank rows, and a graph by two loops."""
 
 import math
 
@@ -8,7 +8,7 @@ from fullmatch.algorithms.comatch import CoMatch
 from fullmatch.core import Batch, Network
 from tests.reference.arithmetic import (
     Array,
-    applied,
+    apply_layers,
     cross_entropy,
     labeled_loss,
     outputs,
@@ -33,7 +33,7 @@ class Reference:
         self.bank: list[tuple[Array, Array]] = []  # oldest first
 
     def embedded(self, features: Array) -> list[Array]:
-        rows = [applied(self.head.layers, row) for row in features]  # type: ignore[attr-defined]
+        rows = [apply_layers(self.head.layers, row) for row in features]  # type: ignore[attr-defined]
         return [row / math.sqrt(row @ row) for row in rows]
 
     def loss(self, network: Network, batch: Batch) -> float:

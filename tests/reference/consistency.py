@@ -1,4 +1,4 @@
-"""Slow and obvious steps of the methods that compare two predictions without selecting."""
+"""Simple references of the methods that compare two predictions without selection."""
 
 import copy
 from typing import Any

@@ -7,7 +7,7 @@ import torch
 
 from fullmatch.algorithms.crmatch import CRMatchLoss
 from fullmatch.core import Batch, Network
-from tests.reference.arithmetic import applied, array, cosine, cross_entropy, softmax
+from tests.reference.arithmetic import apply_layers, array, cosine, cross_entropy, softmax
 
 
 def loss(network: Network, algorithm: CRMatchLoss, batch: Batch, threshold: float) -> float:
@@ -27,11 +27,11 @@ def loss(network: Network, algorithm: CRMatchLoss, batch: Batch, threshold: floa
         if probs.max() < threshold:
             continue
         total += cross_entropy(logits[first + images + i], int(np.argmax(probs))) / images
-        near = applied(algorithm.distance, flat[first + i])
-        far = applied(algorithm.distance, flat[first + images + i])
+        near = apply_layers(algorithm.distance, flat[first + i])
+        far = apply_layers(algorithm.distance, flat[first + images + i])
         total += max(0.0, cosine(near, far)) / images
     for turn in range(4):
         for i in range(len(some)):
             row = pooled[first + 2 * images + turn * len(some) + i]
-            total += cross_entropy(applied(algorithm.rotation, row), turn) / (4 * len(some))
+            total += cross_entropy(apply_layers(algorithm.rotation, row), turn) / (4 * len(some))
     return float(total)

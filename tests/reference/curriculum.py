@@ -1,4 +1,4 @@
-"""FlexMatch's thresholds with a Python list and a Counter, among certain images alone."""
+"""FlexMatch's thresholds with a Python list and a Counter, for low-entropy images only."""
 
 from collections import Counter
 

@@ -5,7 +5,7 @@ from torch import nn
 
 from fullmatch.core import Batch, Network
 from tests.reference.arithmetic import (
-    applied,
+    apply_layers,
     cosine,
     cross_entropy,
     labeled_loss,
@@ -23,5 +23,5 @@ def loss(
         probs = softmax(weak[0][i])
         if probs.max() >= threshold:
             total += cross_entropy(strong[0][i], int(np.argmax(probs)))
-        total += coefficient * (1 - cosine(applied(head, strong[1][i]), weak[1][i]))
+        total += coefficient * (1 - cosine(apply_layers(head, strong[1][i]), weak[1][i]))
     return labeled_loss(labeled[0], batch.labels) + total / len(weak[0])

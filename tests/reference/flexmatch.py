@@ -1,4 +1,4 @@
-"""FlexMatch's thresholds as its authors compute them: a Counter over every image, every step."""
+"""FlexMatch's thresholds as in the authors' code: a Counter over all images at every step."""
 
 from collections import Counter
 
@@ -16,7 +16,7 @@ class CounterThresholds:
         return [self.threshold * share / (2 - share) for share in shares]
 
     def step(self, probs: list[list[float]], index: list[int]) -> list[float]:
-        """Weights by the thresholds of the step before; then this step's sure labels."""
+        """Weights by the current thresholds; then stores the confident labels."""
         thresholds, weights = self.of_classes(), []
         for row, image in zip(probs, index, strict=True):
             confidence = max(row)

@@ -1,4 +1,4 @@
-"""FullMatch's losses as slow, obvious loops in float64, with gradients worked out by hand."""
+"""FullMatch's losses as simple loops in float64, with gradients derived by hand."""
 
 import math
 from collections.abc import Callable
@@ -15,13 +15,13 @@ def log_softmax(row: Array) -> Array:
 
 
 def log1m(log_p: Array, c: int) -> float:
-    """log of what the classes other than c hold."""
-    rest = np.delete(log_p, c)
-    return float(rest.max() + math.log(sum(math.exp(value) for value in rest - rest.max())))
+    """log of the total probability of the classes other than c."""
+    others = np.delete(log_p, c)
+    return float(others.max() + math.log(sum(math.exp(value) for value in others - others.max())))
 
 
 def log1m_gradient(log_p: Array, c: int) -> Array:
-    """By the logits of the row."""
+    """Gradient with respect to the logits of the row."""
     gradient = np.exp(np.delete(log_p, c) + log_p[c] - log1m(log_p, c))
     return np.insert(gradient, c, -math.exp(log_p[c]))
 
@@ -39,7 +39,7 @@ def adaptive_k(strong: Array, weak: Array) -> int:
 
 
 def _within(k: int, strong: Array, weak: Array) -> bool:
-    """Whether the weak label is among the strong view's k best, ties counting against it."""
+    """Whether the weak label is in the strong view's top k; ties count against it."""
     if not usable(strong, weak):
         return False
     label = int(weak.argmax())
@@ -56,7 +56,7 @@ def negatives(weak: Array, k: int) -> list[int]:
 def adaptive_negative(
     strong: Array, weak: Array, k: int, weight: Array | None = None, ceiling: float | None = None
 ) -> tuple[float, Array]:
-    """The loss and its gradient by the strong logits."""
+    """The loss and its gradient with respect to the strong logits."""
     rows = len(strong)
     value, gradient = 0.0, np.zeros_like(strong)
     for i in range(rows):
@@ -80,7 +80,7 @@ def entropy_meaning(
     reduction: str = "active",
     ceiling: float | None = None,
 ) -> tuple[float, Array]:
-    """The loss and its gradient by the strong logits."""
+    """The loss and its gradient with respect to the strong logits."""
     rows, num_classes = strong.shape
     value, gradient, active = 0.0, np.zeros_like(strong), 0.0
     for i in range(rows):
@@ -116,7 +116,7 @@ def _kept(log_p: float, ceiling: float | None) -> bool:
 
 
 def numeric_gradient(loss: Callable[[Array], float], point: Array, step: float = 1e-6) -> Array:
-    """Central differences, which check the gradients above."""
+    """Central differences, to check the gradients above."""
     gradient = np.zeros_like(point)
     for index in np.ndindex(point.shape):
         ahead, behind = point.copy(), point.copy()

@@ -1,4 +1,4 @@
-"""Slow and obvious steps of the methods that mix pictures and targets."""
+"""Simple references of the methods that mix images and targets."""
 
 import copy
 from typing import Any
@@ -13,23 +13,23 @@ from tests.reference.rows import (
     Row,
     column_means,
     cross_entropy,
-    follow,
     logits_of,
     mean,
-    normalised,
+    moving_average,
+    normalize,
     one_hot,
     softmax,
 )
 
 
-def sharpened(probs: Row, temperature: float) -> Row:
-    return normalised([p ** (1 / temperature) for p in probs])
+def sharpen(probs: Row, temperature: float) -> Row:
+    return normalize([p ** (1 / temperature) for p in probs])
 
 
-def mixed(images: Tensor, targets: list[Row], chances: MixupDraws) -> tuple[Tensor, list[Row]]:
-    """As `mixup` would, but each picture by itself; the drawn blend is read off an identity."""
+def mix(images: Tensor, targets: list[Row], draws: MixupDraws) -> tuple[Tensor, list[Row]]:
+    """Like `mixup`, image by image; the weights are read from a mixed identity matrix."""
     size = len(images)
-    _, blend = mixup(torch.zeros(size, 1), torch.eye(size), chances)
+    _, blend = mixup(torch.zeros(size, 1), torch.eye(size), draws)
     pictures, rows = [], []
     for weights in blend.tolist():
         pictures.append(sum(w * image for w, image in zip(weights, images, strict=True)))
@@ -44,11 +44,11 @@ class MixMatch(Memoryless):
         guesses = []
         for logits in zip(*views, strict=True):
             average = column_means([softmax(row) for row in logits])
-            guesses.append(sharpened(average, self.spec.temperature))
+            guesses.append(sharpen(average, self.spec.temperature))
         known = [one_hot(label, len(guesses[0])) for label in batch.labels.tolist()]
         pictures = torch.cat([batch.labeled[0], *batch.unlabeled])
-        chances = draw_mixup(self.spec.alpha, len(pictures), pictures.device)
-        pictures, targets = mixed(pictures, known + guesses + guesses, chances)
+        draws = draw_mixup(self.spec.alpha, len(pictures), pictures.device)
+        pictures, targets = mix(pictures, known + guesses + guesses, draws)
         probs = [softmax(row) for row in logits_of(student, pictures)[0]]
         size = len(known)
         losses = [cross_entropy(t, p) for t, p in zip(targets[:size], probs[:size], strict=True)]
@@ -71,26 +71,28 @@ class ReMixMatch(Memoryless):
         weak, strong, other = batch.unlabeled
         probs = [softmax(row) for row in logits_of(student, weak)[0]]
         now = column_means(probs)
-        self.average = now if self.average is None else follow(self.average, now, spec.momentum)
+        self.average = (
+            now if self.average is None else moving_average(self.average, now, spec.momentum)
+        )
         guesses = []
         for row in probs:
             scaled = [
                 p * (y + 1e-6) / (m + 1e-6)
                 for p, y, m in zip(row, self.prior, self.average, strict=True)
             ]
-            guesses.append(sharpened(normalised(scaled), spec.temperature))
+            guesses.append(sharpen(normalize(scaled), spec.temperature))
         known = [one_hot(label, len(now)) for label in batch.labels.tolist()]
         pictures = torch.cat([batch.labeled[0], strong, other, weak])
-        chances = draw_mixup(spec.alpha, len(pictures), pictures.device, others=len(strong))
+        draws = draw_mixup(spec.alpha, len(pictures), pictures.device, others=len(strong))
         targets = known + guesses + guesses + guesses
-        pictures, targets = mixed(pictures, targets, chances)
-        found = [softmax(row) for row in logits_of(student, pictures)[0]]
-        losses = [cross_entropy(t, p) for t, p in zip(targets, found, strict=True)]
+        pictures, targets = mix(pictures, targets, draws)
+        probs = [softmax(row) for row in logits_of(student, pictures)[0]]
+        losses = [cross_entropy(t, p) for t, p in zip(targets, probs, strict=True)]
         unmixed = [softmax(row) for row in logits_of(student, strong)[0]]
         own = mean([cross_entropy(g, p) for g, p in zip(guesses, unmixed, strict=True)])
         size = len(known)
         unlabeled = spec.coefficient * mean(losses[size:]) + spec.unmixed * own
-        rotation = self.rotation(student, strong, chances.others)
+        rotation = self.rotation(student, strong, draws.others)
         return mean(losses[:size]) + self.ramp(progress) * unlabeled + spec.rotation * rotation
 
     def rotation(self, student: Network, images: Tensor, chances: Tensor) -> float:

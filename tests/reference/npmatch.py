@@ -10,7 +10,7 @@ from fullmatch.algorithms.npmatch import NPMatch
 from fullmatch.core import Batch, Network
 from tests.reference.arithmetic import (
     Array,
-    applied,
+    apply_layers,
     array,
     cross_entropy,
     entropy,
@@ -41,12 +41,12 @@ class Reference:
         self.curriculum = Curriculum(images, spec.threshold, spec.uncertainty)
 
     def encoded(self, path: torch.nn.Module, features: Array, label: int) -> Array:
-        return applied(path, np.concatenate([features, np.eye(self.classes)[label]]))
+        return apply_layers(path, np.concatenate([features, np.eye(self.classes)[label]]))
 
     def gaussian(self, row: Array) -> tuple[Array, Array]:
         return (
-            applied(self.process.mean, row),
-            0.1 + 0.9 * np.log1p(np.exp(applied(self.process.scale, row))),
+            apply_layers(self.process.mean, row),
+            0.1 + 0.9 * np.log1p(np.exp(apply_layers(self.process.scale, row))),
         )
 
     def decoded(
@@ -58,10 +58,10 @@ class Reference:
 
     def decode(self, point: Array, features: Array, path: Array) -> Array:
         joined = np.concatenate([point, features, path])
-        return applied(self.process.classifier, applied(self.process.decoder, joined))
+        return apply_layers(self.process.classifier, apply_layers(self.process.decoder, joined))
 
     def loss(self, network: Network, batch: Batch, seed: int) -> float:
-        """The seed repeats the draws of the step itself."""
+        """The seed repeats the random numbers of the step."""
         spec, process = self.spec, self.process
         labeled, weak, strong = (
             features for _, features in outputs(network, [batch.labeled[0], *batch.unlabeled])

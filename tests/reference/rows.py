@@ -1,4 +1,4 @@
-"""One row at a time, in plain numbers: what the references of the algorithms are written in."""
+"""Row-wise arithmetic with Python floats for the references."""
 
 import copy
 import math
@@ -38,16 +38,16 @@ def column_means(rows: list[Row]) -> Row:
     return [mean(column) for column in zip(*rows, strict=True)]
 
 
-def normalised(row: Row) -> Row:
+def normalize(row: Row) -> Row:
     return [value / sum(row) for value in row]
 
 
-def follow(average: Row, new: Row, momentum: float) -> Row:
+def moving_average(average: Row, new: Row, momentum: float) -> Row:
     return [momentum * a + (1 - momentum) * b for a, b in zip(average, new, strict=True)]
 
 
 def logits_of(network: Network, *views: Tensor) -> list[list[Row]]:
-    """The logits of each view, all in one training pass of a copy, which keeps its statistics."""
+    """The logits of each view, in one training pass of a copy of the network."""
     output = copy.deepcopy(network)(torch.cat(views)).logits.tolist()
     parts, start = [], 0
     for view in views:

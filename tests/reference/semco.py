@@ -6,7 +6,7 @@ from fullmatch.algorithms.semco import SemCo
 from fullmatch.core import Batch, Network
 from tests.reference.arithmetic import (
     Array,
-    applied,
+    apply_layers,
     cosine,
     cross_entropy,
     outputs,
@@ -15,7 +15,7 @@ from tests.reference.arithmetic import (
 
 
 def guess(embedding: Array, classes: Array, groups: list[list[int]]) -> tuple[Array, int, float]:
-    """Mean embedding and likeliest class of the nearest group, and how near it is."""
+    """Mean embedding, most similar class and similarity of the nearest group."""
     alike = np.array([cosine(embedding, row) for row in classes])
     scores = [float(np.mean(alike[group])) for group in groups]
     nearest = groups[int(np.argmax(scores))]
@@ -33,13 +33,13 @@ def loss(
     total = 0.0
     for logits, features, label in zip(*labeled, batch.labels.tolist(), strict=True):
         total += cross_entropy(logits, label) / len(batch.labels)
-        away = 1 - cosine(applied(head, features), classes[label])  # type: ignore[arg-type]
+        away = 1 - cosine(apply_layers(head, features), classes[label])  # type: ignore[arg-type]
         total += 3 * away / len(batch.labels)
     images = len(weak[0])
     for i in range(images):
         probs = softmax(weak[0][i])
-        mean, second, score = guess(applied(head, weak[1][i]), classes, groups)  # type: ignore[arg-type]
-        embedding = applied(head, strong[1][i])  # type: ignore[arg-type]
+        mean, second, score = guess(apply_layers(head, weak[1][i]), classes, groups)  # type: ignore[arg-type]
+        embedding = apply_layers(head, strong[1][i])  # type: ignore[arg-type]
         if probs.max() >= spec.threshold:
             first = int(np.argmax(probs))
             total += cross_entropy(strong[0][i], first) / images

@@ -8,7 +8,7 @@ from fullmatch.algorithms.simmatch import SimMatch, SimMatchLoss
 from fullmatch.core import Batch, Network
 from tests.reference.arithmetic import (
     Array,
-    applied,
+    apply_layers,
     array,
     cross_entropy,
     labeled_loss,
@@ -56,7 +56,7 @@ class Reference:
         return labeled_loss(labeled[0], batch.labels) + total / len(probs)
 
     def similarities(self, features: Array) -> Array:
-        key = unit(applied(self.layers, features))
+        key = unit(apply_layers(self.layers, features))
         return np.array([key @ row for row in self.rows]) / self.spec.temperature
 
     def remember(self, batch: Batch, features: Array) -> None:
@@ -64,6 +64,6 @@ class Reference:
         for i, (k, label) in enumerate(
             zip(batch.labeled_index.tolist(), batch.labels.tolist(), strict=True)
         ):
-            key = unit(applied(self.layers, features[i]))
+            key = unit(apply_layers(self.layers, features[i]))
             self.rows[k] = unit(self.spec.momentum * before[k] + (1 - self.spec.momentum) * key)
             self.labels[k] = label

@@ -1,4 +1,4 @@
-"""Slow and obvious steps of the FixMatch family's members that differ in what they select."""
+"""Simple references of FixMatch variants that differ in their selection."""
 
 import math
 from statistics import variance
@@ -10,10 +10,10 @@ from tests.reference.rows import (
     best,
     column_means,
     cross_entropy,
-    follow,
     logits_of,
     mean,
-    normalised,
+    moving_average,
+    normalize,
     one_hot,
     softmax,
     supervised,
@@ -21,7 +21,7 @@ from tests.reference.rows import (
 
 
 class Family:
-    """Labeled loss + mean of weight times cross-entropy of target and strong view + an addition."""
+    """Labeled loss + weighted consistency loss + an additional loss."""
 
     def __init__(self, spec: Any, algorithm: Algorithm) -> None:
         self.spec = spec
@@ -132,9 +132,11 @@ class FreeMatch(Family):
         if self.confidence is None:
             self.confidence = 1 / count
             self.probs = self.labels = [1 / count] * count
-        [self.confidence] = follow([self.confidence], [mean([max(p) for p in rows])], momentum)
-        self.probs = follow(self.probs, column_means(rows), momentum)
-        self.labels = follow(
+        [self.confidence] = moving_average(
+            [self.confidence], [mean([max(p) for p in rows])], momentum
+        )
+        self.probs = moving_average(self.probs, column_means(rows), momentum)
+        self.labels = moving_average(
             self.labels, column_means([one_hot(best(p), count) for p in rows]), momentum
         )
         pseudo = []
@@ -149,11 +151,11 @@ class FreeMatch(Family):
         if not selected:
             return 0.0
         count = len(selected[0])
-        often = column_means([one_hot(best(p), count) for p in selected])
-        wanted = normalised([p / h for p, h in zip(self.probs, self.labels, strict=True)])
+        frequency = column_means([one_hot(best(p), count) for p in selected])
+        target = normalize([p / h for p, h in zip(self.probs, self.labels, strict=True)])
         average = column_means(selected)
-        found = normalised([p / h if h else 0.0 for p, h in zip(average, often, strict=True)])
-        pairs = zip(wanted, found, strict=True)
+        current = normalize([p / h if h else 0.0 for p, h in zip(average, frequency, strict=True)])
+        pairs = zip(target, current, strict=True)
         return self.spec.fairness * sum(a * math.log(b + 1e-12) for a, b in pairs)
 
 
@@ -179,16 +181,16 @@ class SoftMatch(Family):
             self.mean, self.variance = 1 / count, 1.0
             self.predicted, self.wanted = column_means(rows), column_means(known)
         else:
-            self.predicted = follow(self.predicted, column_means(rows), momentum)
-            self.wanted = follow(self.wanted, column_means(known), momentum)
+            self.predicted = moving_average(self.predicted, column_means(rows), momentum)
+            self.wanted = moving_average(self.wanted, column_means(known), momentum)
         largest = [max(p) for p in rows]
-        self.mean = follow([self.mean], [mean(largest)], momentum)[0]
-        self.variance = follow([self.variance], [variance(largest)], momentum)[0]
-        wanted = self.wanted if self.spec.alignment == "labeled" else [1 / count] * count
+        self.mean = moving_average([self.mean], [mean(largest)], momentum)[0]
+        self.variance = moving_average([self.variance], [variance(largest)], momentum)[0]
+        target = self.wanted if self.spec.alignment == "labeled" else [1 / count] * count
         pseudo = []
         for probs in rows:
-            triples = zip(probs, wanted, self.predicted, strict=True)
-            aligned = normalised([p * (y + 1e-6) / (m + 1e-6) for p, y, m in triples])
+            triples = zip(probs, target, self.predicted, strict=True)
+            aligned = normalize([p * (y + 1e-6) / (m + 1e-6) for p, y, m in triples])
             below = min(max(aligned) - self.mean, 0.0)
             width = self.variance / self.spec.deviations**2
             pseudo.append((one_hot(best(probs), count), math.exp(-(below**2) / (2 * width))))

@@ -1,4 +1,4 @@
-"""UPS: its online step sample by sample, and its rounds' choice image by image."""
+"""UPS: its online step sample by sample, and the choice of a round image by image."""
 
 import copy
 import math
@@ -21,7 +21,7 @@ from tests.reference.curriculum import Curriculum
 
 
 def unlikely(samples: Array, threshold: float, spread: float, temperature: float) -> set[int]:
-    """Of one image, whose samples are (S, C) logits."""
+    """Negative classes of one image with logits (S, C)."""
     probs = np.array([softmax(row / temperature) for row in samples])
     mean, deviation = probs.mean(axis=0), probs.std(axis=0, ddof=1)
     return {
@@ -41,7 +41,7 @@ class Reference:
         self.curriculum = Curriculum(images, spec.threshold, spec.uncertainty)
 
     def loss(self, network: Network, batch: Batch, seed: int) -> float:
-        """The seed repeats the dropout of the step itself."""
+        """The seed repeats the dropout of the step."""
         spec, network = self.spec, copy.deepcopy(network)
         labeled, weak, strong = outputs(network, [batch.labeled[0], *batch.unlabeled])
         torch.manual_seed(seed)

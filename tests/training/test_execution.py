@@ -10,7 +10,7 @@ import torch
 from fullmatch.errors import UserError
 from fullmatch.training import execution
 from fullmatch.training.execution import explain_out_of_memory, resolve_execution, resolve_precision
-from tests.lockstep import in_step, started
+from tests.lockstep import paired_losses, start_short_run
 from tests.small_runs import STEPS
 
 CPU = torch.device("cpu")
@@ -51,12 +51,14 @@ def test_execution_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_compiled_steps_equal_eager_ones(tmp_path: Path) -> None:
     """If there is a compiler; otherwise the error says so."""
-    eager = started("fullmatch", "eager", tmp_path / "eager")
+    eager = start_short_run("fullmatch", "eager", tmp_path / "eager")
     if not (torch.cuda.is_available() or shutil.which(execution.CXX)):
         with pytest.raises(UserError, match="compiler"):
-            started("fullmatch", "compiled", tmp_path / "compiled")
+            start_short_run("fullmatch", "compiled", tmp_path / "compiled")
         return
-    pairs = list(in_step(started("fullmatch", "compiled", tmp_path / "compiled"), eager))
+    pairs = list(
+        paired_losses(start_short_run("fullmatch", "compiled", tmp_path / "compiled"), eager)
+    )
     assert len(pairs) == STEPS
     tolerance = 0.05 if torch.cuda.is_available() else 1e-5  # bfloat16 or float32
     for found, expected in pairs:

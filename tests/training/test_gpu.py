@@ -10,7 +10,7 @@ from fullmatch.algorithms import names
 from fullmatch.data import feed
 from fullmatch.errors import UserError
 from fullmatch.experiment.bench import measure_speed
-from tests.lockstep import in_step, losses, started
+from tests.lockstep import losses, paired_losses, start_short_run
 from tests.small_runs import STEPS, begin, config, finish, resume_run, stop_after
 
 pytestmark = pytest.mark.gpu
@@ -34,9 +34,9 @@ def test_executions_agree(
 ) -> None:
     setting = f"training.precision={precision}"
     for execution in ("compiled", "graph"):
-        eager = started(name, "eager", tmp_path / f"eager for {execution}", setting)
-        run = started(name, execution, tmp_path / execution, setting)
-        actual, expected = zip(*in_step(run, eager), strict=True)
+        eager = start_short_run(name, "eager", tmp_path / f"eager for {execution}", setting)
+        run = start_short_run(name, execution, tmp_path / execution, setting)
+        actual, expected = zip(*paired_losses(run, eager), strict=True)
         assert len(actual) == STEPS
         assert not any("cannot be recorded" in note for note in run.notes)
         differences = [abs(a - b) / abs(b) for a, b in zip(actual, expected, strict=True)]
@@ -48,9 +48,9 @@ def test_streamed_images_give_the_same_losses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exact = "training.deterministic=true"
-    resident = losses(started("fullmatch", "graph", tmp_path / "resident", exact))
+    resident = losses(start_short_run("fullmatch", "graph", tmp_path / "resident", exact))
     monkeypatch.setattr(feed, "RESIDENT_SHARE", 0.0)
-    assert losses(started("fullmatch", "graph", tmp_path / "streaming", exact)) == resident
+    assert losses(start_short_run("fullmatch", "graph", tmp_path / "streaming", exact)) == resident
 
 
 def test_resident_images_need_no_copy_from_the_host() -> None:

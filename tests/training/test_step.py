@@ -110,7 +110,7 @@ def test_metrics_are_reported_without_gradients() -> None:
 
 
 @pytest.mark.parametrize("clip", [0.1, 1e9])
-def test_gradients_are_clipped_by_their_common_norm(clip: float) -> None:
+def test_gradients_are_clipped_by_their_total_norm(clip: float) -> None:
     one = step(clip)
 
     def weights() -> Tensor:
