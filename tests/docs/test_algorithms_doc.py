@@ -72,7 +72,7 @@ def test_table_says_of_every_algorithm_what_its_spec_says() -> None:
 def test_names_that_the_log_keeps_for_itself() -> None:
     section = " ".join(PAGE.split("### Metrics")[1].split())
     names = ", ".join(f"`{name}`" for name in RESERVED[:-1])
-    assert f"refused: {names} and `{RESERVED[-1]}`." in section
+    assert f"reserved: {names} and `{RESERVED[-1]}`." in section
 
 
 def test_every_host_of_the_two_losses_is_listed() -> None:

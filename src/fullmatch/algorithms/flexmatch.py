@@ -12,7 +12,7 @@ from fullmatch.core import About, Task, Thresholds
 
 
 class CurriculumThreshold(nn.Module):
-    """Scales the threshold of each class by how many images already have it as a sure label."""
+    """Scales the threshold of each class by how many images have it as a confident label."""
 
     last_confident: Tensor  # (N,) last confident label of each image; num_classes: none yet
 

@@ -68,25 +68,28 @@ class NPMatchLoss(ExtendedPseudoLabeling):
             probs = align_to_uniform(mean, distributed.mean(mean.mean(dim=0)))
             weight = self.curriculum.select(probs, batch.unlabeled_index, entropies(mean))
         truth = F.one_hot(batch.labels, self.num_classes).float()
-        guess = F.one_hot(probs.argmax(dim=1), self.num_classes).float()
-        known, guessed = process.latent(labeled, truth), process.latent(strong, guess)
+        label = F.one_hot(probs.argmax(dim=1), self.num_classes).float()
+        labeled_latent = process.latent(labeled, truth)
+        strong_latent = process.latent(strong, label)
         path = process.deterministic(labeled, truth)
-        context = process.gaussian(known.mean(dim=0))
+        context = process.gaussian(labeled_latent.mean(dim=0))
         # If nothing is selected, the labeled rows only keep the values finite; nothing is learned.
         total = weight.sum()
-        chosen = (guessed * weight[:, None]).sum(dim=0) / total.clamp(min=1)
-        target = process.gaussian(torch.where(total > 0, chosen, known.mean(dim=0)))
+        selected = (strong_latent * weight[:, None]).sum(dim=0) / total.clamp(min=1)
+        target = process.gaussian(torch.where(total > 0, selected, labeled_latent.mean(dim=0)))
         memory = path.mean(dim=0)
-        certain = process.decode(context.sample(draws[1]), labeled, memory)
-        guesses = process.decode(target.sample(draws[2]), strong, memory)
+        labeled_samples = process.decode(context.sample(draws[1]), labeled, memory)
+        strong_samples = process.decode(target.sample(draws[2]), strong, memory)
         process.remember(
-            path, torch.cat([known, guessed]), torch.cat([truth[:, 0] >= 0, weight > 0])
+            path,
+            torch.cat([labeled_latent, strong_latent]),
+            torch.cat([truth[:, 0] >= 0, weight > 0]),
         )
         return Passes(
-            Output(log_mean(certain), labeled),
+            Output(log_mean(labeled_samples), labeled),
             Output(mean.log(), passes.weak.features),
-            (Output(log_mean(guesses), strong),),
-            NPMatchHeads(certain, guesses, probs, weight, context, target),
+            (Output(log_mean(strong_samples), strong),),
+            NPMatchHeads(labeled_samples, strong_samples, probs, weight, context, target),
         )
 
     def supervised(self, passes: Passes[NPMatchHeads], batch: Batch, progress: Tensor) -> Tensor:

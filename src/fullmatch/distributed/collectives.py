@@ -30,7 +30,7 @@ def process_group() -> Iterator[None]:
 
 @contextmanager
 def collective() -> Iterator[None]:
-    """Inside, all processes do the same and collectives span them; outside, each is alone."""
+    """Inside, collectives span all processes; outside, each process is on its own."""
     global _collective
     before, _collective = _collective, True
     try:
