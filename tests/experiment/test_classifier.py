@@ -1,4 +1,4 @@
-"""A trained model in one file: it predicts the same after a journey, and runs no code."""
+"""A trained model in one file: it predicts the same when loaded, and runs no code."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from tests.small_runs import begin, config, digits, finish
 
 @pytest.fixture(scope="module", params=["fullmatch", "npmatch"])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """One whose network is the classifier, and one whose head is."""
+    """One that classifies with its network, and one with the algorithm's own head."""
     return finish(begin(config(request.param), tmp_path_factory.mktemp("run") / "run"))
 
 
@@ -29,13 +29,13 @@ def test_predicts_what_the_run_predicted(run: Run) -> None:
     test = digits().test
     assert test is not None
     with torch.no_grad():
-        found = classifier(test.read(torch.arange(len(test))))
-    torch.testing.assert_close(found, saved["probabilities"], rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(found.sum(dim=1), torch.ones(50))
+        probabilities = classifier(test.read(torch.arange(len(test))))
+    torch.testing.assert_close(probabilities, saved["probabilities"], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(probabilities.sum(dim=1), torch.ones(50))
     assert not classifier.training
 
 
-def test_file_holds_no_more_than_it_needs(run: Run) -> None:
+def test_the_file_holds_only_what_it_needs(run: Run) -> None:
     tensors = load_file(run.folder.model)
     heads = [name for name in tensors if not name.startswith("network.")]
     assert bool(heads) is (run.config.algorithm.about.paper == "NP-Match")
@@ -52,18 +52,18 @@ def test_file_holds_no_more_than_it_needs(run: Run) -> None:
     ],
     ids=["missing", "empty", "text", "huge header", "pickle"],
 )
-def test_no_model(content: bytes | None, tmp_path: Path) -> None:
+def test_files_that_are_not_models(content: bytes | None, tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(UserError, match=r"missing, damaged, or no model of fullmatch"):
+    with pytest.raises(UserError, match="missing, damaged, or not a fullmatch model; train one"):
         Classifier.load(path)
 
 
 def test_foreign_tensors(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     save_file({"weight": torch.zeros(3)}, path)
-    with pytest.raises(UserError, match="no model of fullmatch"):
+    with pytest.raises(UserError, match="not a fullmatch model"):
         Classifier.load(path)
     about = {"model": "wrn-10-1", "image": [1, 8, 8], "classes": ["a", "b"]}
     about["appearance"] = {"mean": [0.5], "std": [0.5]}
@@ -73,7 +73,7 @@ def test_foreign_tensors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "reason"),
     [
         ({"appearance": None}, "TypeError"),
         ({"appearance": {"mean": [0.5], "std": [0.5], "gamma": 2}}, "unknown setting 'gamma'"),
@@ -82,25 +82,25 @@ def test_foreign_tensors(tmp_path: Path) -> None:
         ({"algorithm": {"name": "laermatch"}, "task": {}}, "unknown algorithm 'laermatch'"),
     ],
 )
-def test_another_version(run: Run, change: dict[str, object], words: str, tmp_path: Path) -> None:
+def test_another_version(run: Run, change: dict[str, object], reason: str, tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     with safe_open(run.folder.model, framework="pt") as file:
         about = json.loads(file.metadata()["fullmatch"])
     save_file(load_file(run.folder.model), path, {"fullmatch": json.dumps(about | change)})
-    with pytest.raises(UserError, match=f"{path} was not written by this version.*{words}"):
+    with pytest.raises(UserError, match=f"{path} was not written by this version.*{reason}"):
         Classifier.load(path)
 
 
-def test_all_may_read_what_the_folder_lets_them(run: Run) -> None:
+def test_files_have_the_usual_permissions(run: Run) -> None:
     config = run.folder.config.stat().st_mode
     written = list(run.folder.path.rglob("*.safetensors"))
     assert len(written) >= 3  # model, predictions and state
     assert {path.stat().st_mode for path in written} == {config}
 
 
-def test_a_file_of_somebody_else_is_no_damaged_one(
+def test_a_file_without_permission_is_not_called_damaged(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may read anything
-    with pytest.raises(UserError, match="may not be read by you; have its owner allow it"):
+    with pytest.raises(UserError, match=r"no permission to read .*; ask its owner"):
         Classifier.load(run.folder.model)

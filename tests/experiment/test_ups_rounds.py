@@ -1,4 +1,4 @@
-"""Rounds of self-training: each learns from the one before, none is done twice."""
+"""Rounds of self-training: each learns from the one before, and none is done twice."""
 
 import json
 from pathlib import Path
@@ -27,21 +27,21 @@ def test_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_another_number_of_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def called(count: int, out: str) -> Path:
+    def run_rounds(count: int, out: str) -> Path:
         main(["rounds", "digits", "--rounds", str(count), "--out", str(tmp_path / out), *SETTINGS])
         return tmp_path / out
 
-    folder = called(2, "rounds")
+    folder = run_rounds(2, "rounds")
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with pytest.raises(SystemExit, match="2"):
-        called(3, "rounds")
-    said = capsys.readouterr().err
-    assert "has another number of rounds than 3" in said and "--out" in said
+        run_rounds(3, "rounds")
+    error = capsys.readouterr().err
+    assert "has another number of rounds than 3" in error and "--out" in error
     assert {path: path.read_bytes() for path in before} == before
     assert not (folder / "round-03").exists()
-    # Nothing has been learned yet from what a single round chose: it chooses again.
-    extended, straight = called(1, "one"), called(3, "three")
-    called(3, "one")
+    # No round was trained on the choice of a single round yet, so it chooses again.
+    extended, straight = run_rounds(1, "one"), run_rounds(3, "three")
+    run_rounds(3, "one")
     for number in (1, 2, 3):
         place = f"round-{number:02d}/choice.safetensors"
         assert (extended / place).read_bytes() == (straight / place).read_bytes()
@@ -58,47 +58,48 @@ def test_a_round_killed_before_it_chose(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rounds", "words"), [("0", "expected 1 or more"), ("-1", "expected 1"), ("1.5", "no whole")]
+    ("rounds", "message"),
+    [("0", "expected 1 or more"), ("-1", "expected 1"), ("1.5", "is not an integer")],
 )
-def test_no_rounds(rounds: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_rounds(rounds: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["rounds", "digits", "--rounds", rounds])
-    assert words in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("more", "message"),
     [
         (["--steps", "3"], "round-01 has other settings"),
         (["--seed", "1"], "round-01 has other settings"),
-        (["--set", "algorithm.name=fixmatch"], "rounds are of ups_offline alone"),
+        (["--set", "algorithm.name=fixmatch"], "only ups_offline is trained in rounds"),
         (["--out", "{out}/round-01"], "is a run itself"),
     ],
 )
-def test_other_rounds_are_not_taken_for_these(
-    more: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_other_rounds_are_refused(
+    more: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "rounds"
-    asked = ["rounds", "digits", "--rounds", "1"]
+    command = ["rounds", "digits", "--rounds", "1"]
     tiny = ["--set", "training.batch=6", "--set", "training.ratio=2"]
-    main([*asked, "--steps", "2", "--out", str(out), *tiny])
+    main([*command, "--steps", "2", "--out", str(out), *tiny])
     more = [word.format(out=out) for word in more]
     if "--out" not in more:
         more += ["--out", str(out)]
     if "--steps" not in more:
         more += ["--steps", "2"]
     with pytest.raises(SystemExit, match="2"):
-        main([*asked, *tiny, *more])
-    assert words in capsys.readouterr().err
+        main([*command, *tiny, *more])
+    assert message in capsys.readouterr().err
 
 
-def test_an_interrupt_names_the_command_that_does_the_rest(
+def test_an_interrupt_names_the_command_that_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stop(run: object) -> None:
         raise SystemExit(130)
 
-    monkeypatch.setattr("fullmatch.cli.progress.follow", stop)
+    monkeypatch.setattr("fullmatch.cli.progress.train_with_progress", stop)
     with pytest.raises(SystemExit, match="130"):
         main(["rounds", "digits", "--out", str(tmp_path / "rounds"), *SETTINGS])
-    assert "give the same command again" in capsys.readouterr().out
+    assert "or run the same command again: it resumes this round" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""A new run starts where an earlier one ended, class by class, or from a file of weights."""
+"""A new run starts from the weights of an earlier one, class by class, or from a file."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,11 +9,11 @@ import torch
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import SemiDataset
 from fullmatch.errors import UserError
-from fullmatch.experiment.baseline import baseline_of
-from fullmatch.experiment.cross_validation import Estimate
-from fullmatch.experiment.inputs import split_of
+from fullmatch.experiment.baseline import prepare_baseline
+from fullmatch.experiment.cross_validation import CrossValidation
+from fullmatch.experiment.inputs import choose_split
 from fullmatch.experiment.run import Run
-from fullmatch.experiment.warm_start import start_from
+from fullmatch.experiment.warm_start import copy_weights_of_run
 from fullmatch.inference.trained_run import TrainedRun
 from fullmatch.models import build_network
 from tests.served import pets_run
@@ -25,18 +25,18 @@ IMAGE = (3, 32, 32)
 def test_the_same_classes_give_the_same_network() -> None:
     old = TrainedRun(pets_run()).classifier
     fresh = build_network("wrn-10-1", 2, IMAGE)
-    assert start_from(pets_run(), fresh, old.classes) == f"starts from {pets_run()}"
+    assert copy_weights_of_run(pets_run(), fresh, old.classes) == f"starts from {pets_run()}"
     for name, tensor in fresh.state_dict().items():
         assert torch.equal(tensor, old.network.state_dict()[name]), name
 
 
-def test_classes_keep_their_rows_and_new_ones_start_anew() -> None:
+def test_classes_keep_their_rows_and_new_ones_start_fresh() -> None:
     old = TrainedRun(pets_run()).classifier
     first, second = old.classes
     fresh = build_network("wrn-10-1", 3, IMAGE)
     before = fresh.state_dict()["head.weight"].clone()
-    said = start_from(pets_run(), fresh, (second, "owl", first))
-    assert said.endswith("; new to it: owl")
+    note = copy_weights_of_run(pets_run(), fresh, (second, "owl", first))
+    assert note.endswith("; new classes: owl")
     pictures = torch.rand(4, *IMAGE)
     with torch.no_grad():
         ours = fresh.eval()(pictures).logits
@@ -48,19 +48,19 @@ def test_classes_keep_their_rows_and_new_ones_start_anew() -> None:
 @pytest.mark.parametrize(
     ("model", "channels", "classes", "message"),
     [
-        ("wrn-10-2", 3, ("cat | tiger", "x"), "another network"),
-        ("wrn-16-1", 3, ("cat | tiger", "x"), "another network"),
-        ("wrn-10-1", 1, ("cat | tiger", "x"), "other channels"),
-        ("wrn-10-1", 3, ("x", "y"), "none of these classes"),
+        ("wrn-10-2", 3, ("cat | tiger", "x"), "another network than this run"),
+        ("wrn-16-1", 3, ("cat | tiger", "x"), "another network than this run"),
+        ("wrn-10-1", 1, ("cat | tiger", "x"), "another number of channels"),
+        ("wrn-10-1", 3, ("x", "y"), "has none of these classes"),
     ],
 )
-def test_what_does_not_fit_is_refused(
+def test_a_run_that_does_not_fit_is_refused(
     model: str, channels: int, classes: tuple[str, ...], message: str
 ) -> None:
     fresh = build_network(model, len(classes), (channels, 32, 32))
     before = {name: tensor.clone() for name, tensor in fresh.state_dict().items()}
     with pytest.raises(UserError, match=message):
-        start_from(pets_run(), fresh, classes)
+        copy_weights_of_run(pets_run(), fresh, classes)
     assert all(torch.equal(before[name], t) for name, t in fresh.state_dict().items())
 
 
@@ -82,19 +82,19 @@ def starts_from(run: Run, file: Path) -> bool:
     return all(torch.equal(each.state_dict()["stem.weight"].cpu(), stem) for each in networks)
 
 
-def test_a_run_and_the_labels_alone_start_from_the_file(file: Path, tmp_path: Path) -> None:
+def test_a_run_and_its_baseline_start_from_the_file(file: Path, tmp_path: Path) -> None:
     run = begin(weighted(file), tmp_path / "run")
     assert starts_from(run, file) and run.config.model.weights == str(file)
     assert any("not used from the file: head.weight, head.bias" in note for note in run.notes)
     finish(run)
-    alone = baseline_of(run.folder, digits())
-    assert alone is not None and starts_from(alone, file)
+    baseline = prepare_baseline(run.folder, digits())
+    assert baseline is not None and starts_from(baseline, file)
 
 
-def test_labels_held_out_are_judged_from_the_same_start(file: Path, tmp_path: Path) -> None:
+def test_cross_validation_starts_from_the_file_too(file: Path, tmp_path: Path) -> None:
     chosen, source = weighted(file), replace(digits(), benchmark=False, test=None)
-    dataset = SemiDataset.from_source(source, split_of(chosen, source))
-    assert Estimate(chosen, dataset, tmp_path).config.model.weights == str(file)
+    dataset = SemiDataset.from_source(source, choose_split(chosen, source))
+    assert CrossValidation(chosen, dataset, tmp_path).config.model.weights == str(file)
 
 
 def test_resume_does_not_need_the_file(file: Path, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_resume_does_not_need_the_file(file: Path, tmp_path: Path) -> None:
     assert read_outputs(broken) == read_outputs(straight)
 
 
-def test_backbones_with_weights_keep_their_normalisation(tmp_path: Path) -> None:
+def test_backbones_with_weights_keep_their_normalization(tmp_path: Path) -> None:
     path = tmp_path / "own.pth"
     torch.save(build_network("timm:test_resnet", 10, (1, 8, 8)).state_dict(), path)
     named = "model.name=timm:test_resnet"
@@ -116,7 +116,7 @@ def test_backbones_with_weights_keep_their_normalisation(tmp_path: Path) -> None
     assert plain.augment.appearance == digits().appearance
 
 
-def test_a_network_starts_once(file: Path) -> None:
+def test_a_network_starts_from_one_place(file: Path) -> None:
     for other in ("model.pretrained=true", "model.start=elsewhere"):
         with pytest.raises(UserError, match=r"model\.weights and model\.\w+ are both set"):
             weighted(file, other)

@@ -69,9 +69,9 @@ def run_in_processes(arguments: list[str]) -> None:
             "or unset WORLD_SIZE"
         )
     if int(size) > 1:
-        from fullmatch.experiment.team import command
+        from fullmatch.experiment.multi_process import run_in_first_process
 
-        command(lambda: exit_on_error(lambda: run_command(arguments)))
+        run_in_first_process(lambda: exit_on_error(lambda: run_command(arguments)))
     else:
         run_command(arguments)
 

@@ -1,6 +1,7 @@
 """From a config to everything a step needs: data, algorithm and training meet here."""
 
 import platform
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -17,7 +18,7 @@ from fullmatch.data.feed import Feed, build_feed
 from fullmatch.errors import many
 from fullmatch.evaluation.scores import compute_scores, predict_probabilities
 from fullmatch.experiment.classifier import Classifier
-from fullmatch.experiment.warm_start import started
+from fullmatch.experiment.warm_start import load_initial_weights
 from fullmatch.models import build_network, feature_map_shape
 from fullmatch.models.kernels import register_operators, synchronize_batch_norms
 from fullmatch.models.weights import use_published_normalization
@@ -40,6 +41,17 @@ from fullmatch.training.trainer import Trainer
 EVALUATION_BATCH = 500
 
 
+@dataclass(frozen=True)
+class Announcement:
+    """What other processes need to join the training of an `Assembly`."""
+
+    config: ExperimentConfig
+    dataset: SemiDataset
+    tensors: dict[str, Tensor]  # of the state
+    metrics: list[str]  # names of those in the state
+    step: int
+
+
 class Assembly:
     """State, step and trainer of a config on a data set; knows nothing of files.
 
@@ -47,7 +59,7 @@ class Assembly:
     loaded them: the state to be restored holds what became of them, and they are not read again.
     """
 
-    announced: ClassVar["Assembly | None"] = None  # what other processes work on
+    announced: ClassVar["Assembly | None"] = None  # the one that other processes train too
 
     def __init__(
         self, config: ExperimentConfig, dataset: SemiDataset, started: str | None = None
@@ -83,7 +95,7 @@ class Assembly:
             norm_momentum=model.norm_momentum,
         )
         if self.started is None:
-            self.started = started(model, student, self.dataset.classes)
+            self.started = load_initial_weights(model, student, self.dataset.classes)
         self.notes += [self.started] if self.started else []
         appearance = self.dataset.appearance
         if model.pretrained or model.start or model.weights:
@@ -137,7 +149,7 @@ class Assembly:
         name = device_name(self.device)
         where = f"{count} x {name}" if count > 1 else name
         self.notes.append(f"runs on {where}: {self.execution}, {precision}")
-        # The modules themselves, not compiled, for whoever wants to look at a part of the step.
+        # Not compiled, for code that looks at parts of a step.
         algorithm = self.state.algorithm
         self.augmentation = Augmentation(self.augment, algorithm.views)
         self.loss = Loss(self.state.student, self.state.teacher, algorithm)
@@ -182,12 +194,15 @@ class Assembly:
         return self.execution == "eager"
 
     def announce(self, what: str) -> None:
-        """Tell the other processes what is done next, and first of all on which work."""
+        """Tell the other processes what is done next, and before that, what they train."""
         if Assembly.announced is not self:
             Assembly.announced = self
             state = self.state
-            work = (self.config, self.dataset, state.state_dict(), state.totals.names, state.step)
-            distributed.broadcast(work)
+            distributed.broadcast(
+                Announcement(
+                    self.config, self.dataset, state.state_dict(), state.totals.names, state.step
+                )
+            )
         distributed.broadcast(what)
 
     def view_shape(self) -> tuple[int, int, int]:

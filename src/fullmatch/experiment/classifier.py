@@ -42,7 +42,7 @@ class Classifier(nn.Module):
         return self.algorithm.predict(self.network, view)
 
     def save(self, path: Path, *, model: str, spec: dict[str, Any], task: Task) -> None:
-        """Write weights and all that is needed to build them up again."""
+        """Write the weights and all that is needed to build the classifier again."""
         about = {
             "model": model,
             "image": self.image,
@@ -51,7 +51,7 @@ class Classifier(nn.Module):
         }
         tensors = {f"network.{n}": t for n, t in self.network.state_dict().items()}
         if type(self.algorithm).predict is not Algorithm.predict:
-            # The algorithm's own head is the classifier, so it goes along.
+            # The algorithm's own head is the classifier, so it is saved too.
             about |= {"algorithm": spec, "task": asdict(task)}
             tensors |= {f"algorithm.{n}": t for n, t in self.algorithm.state_dict().items()}
         write_tensors(path, tensors, fullmatch=json.dumps(about))
@@ -59,53 +59,59 @@ class Classifier(nn.Module):
     @classmethod
     def load(cls, path: Path) -> "Classifier":
         """Read what `save` wrote, ready for prediction on the CPU."""
-        if path.is_file() and not os.access(path, os.R_OK):  # for safetensors it is not there
-            raise UserError(f"{path} may not be read by you; have its owner allow it")
-        try:
-            with safe_open(path, framework="pt") as file:
-                about = json.loads(file.metadata()["fullmatch"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError):
-            raise UserError(
-                f"{path} is missing, damaged, or no model of fullmatch; train one with: "
-                "fullmatch train"
-            ) from None
+        about, tensors = read_model_file(path)
         try:
             appearance = from_table(Appearance, about["appearance"])
-            algorithm = read_algorithm(about)
+            algorithm = build_algorithm(about)
             model, classes, image = about["model"], tuple(about["classes"]), tuple(about["image"])
             view = (image[0], appearance.crop or image[1], appearance.crop or image[2])
         except (KeyError, IndexError, TypeError, UserError) as error:
-            raise of_another_version(path, error) from None
-        with preserve_rng(torch.device("cpu")):  # its first weights are drawn, then replaced
+            raise other_version(path, error) from None
+        with preserve_rng(torch.device("cpu")):  # the first weights are drawn, then replaced
             body = build_network(model, len(classes), view)
         classifier = cls(body, algorithm, Augmenter(appearance), classes=classes, image=image)
         if classifier.state_dict().keys() != tensors.keys():
-            raise UserError(f"{path} does not fit the model {model!r} it names")
+            raise UserError(
+                f"{path} does not fit the model {model!r} it names; restore it, or train it again"
+            )
         try:
             classifier.load_state_dict(tensors)
         except RuntimeError as error:
-            raise of_another_version(path, error) from None
+            raise other_version(path, error) from None
         return classifier.to(memory_format=torch.channels_last).eval()
 
 
-def read_algorithm(about: dict[str, Any]) -> Algorithm:
-    """The one whose head is the classifier, if it is."""
+def read_model_file(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The description in a model's file, and its tensors."""
+    if path.is_file() and not os.access(path, os.R_OK):  # safetensors would report it as missing
+        raise UserError(f"no permission to read {path}; ask its owner for it")
+    try:
+        with safe_open(path, framework="pt") as file:
+            about: dict[str, Any] = json.loads(file.metadata()["fullmatch"])
+            return about, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError):
+        raise UserError(
+            f"{path} is missing, damaged, or not a fullmatch model; train one with: fullmatch train"
+        ) from None
+
+
+def build_algorithm(about: dict[str, Any]) -> Algorithm:
+    """The algorithm whose head is the classifier, or a plain one if the network's own head is."""
     from fullmatch.algorithms import algorithm as spec_of
 
     if "algorithm" not in about:
         return Algorithm()
-    named = dict(about["algorithm"])
-    spec = spec_of(named.pop("name"))
+    fields = dict(about["algorithm"])
+    spec = spec_of(fields.pop("name"))
     task: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in about["task"].items()}
-    built: Algorithm = from_table(type(spec), named, "algorithm.").build(Task(**task))
-    return built
+    algorithm: Algorithm = from_table(type(spec), fields, "algorithm.").build(Task(**task))
+    return algorithm
 
 
-def of_another_version(path: Path, error: Exception) -> UserError:
-    said = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-    reason = " ".join(said.split())
+def other_version(path: Path, error: Exception) -> UserError:
+    message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+    reason = " ".join(message.split())
     return UserError(
         f"{path} was not written by this version of fullmatch ({reason}); use the version that "
-        "wrote it, or train it anew with: fullmatch train"
+        "wrote it, or train it again with: fullmatch train"
     )

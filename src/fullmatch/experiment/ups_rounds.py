@@ -1,4 +1,4 @@
-"""UPS as published: rounds of self-training, each a whole run that starts from nothing."""
+"""UPS as published: rounds of self-training, each a whole run that starts from new weights."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,7 +18,7 @@ from fullmatch.experiment.build import EVALUATION_BATCH
 from fullmatch.experiment.inputs import choose_split, load_source, with_absolute_paths
 from fullmatch.experiment.run import Run, resume, start
 from fullmatch.experiment.settings import read_config
-from fullmatch.storage.run_folder import RunFolder
+from fullmatch.storage.run_folder import RunFolder, read_file
 from fullmatch.storage.tensors import write_tensors
 from fullmatch.training.randomness import preserve_rng, seed_step
 from fullmatch.training.step import autocast
@@ -26,77 +26,82 @@ from fullmatch.training.step import autocast
 SAMPLES = 10  # passes with dropout by which an image is labeled
 
 
-def rounds(
-    config: ExperimentConfig, parent: Path, count: int, follow: Callable[[Run], None]
+def train_rounds(
+    config: ExperimentConfig, parent: Path, count: int, train: Callable[[Run], None]
 ) -> Iterator[RunFolder]:
-    """Train round after round below `parent`; finished ones are kept, a broken one goes on."""
+    """Train round after round below `parent`; finished ones are kept, an unfinished one resumes."""
     spec = config.algorithm
     if not isinstance(spec, UPSOffline):
-        raise UserError("rounds are of ups_offline alone; leave algorithm.name out")
-    if RunFolder(parent).config.exists():
-        raise UserError(f"{parent} is a run itself; name another folder with --out")
+        raise UserError("only ups_offline is trained in rounds; leave algorithm.name out")
+    if RunFolder(parent).started:
+        raise UserError(f"{parent} is a run itself; choose another folder with --out")
     source = load_source(config)
-    asked = with_absolute_paths(config, choose_split(config, source))
+    expected = with_absolute_paths(config, choose_split(config, source))
     for number in range(1, count + 1):
-        folder = RunFolder(parent / f"round-{number:02d}")
-        chosen = folder.path / "choice.safetensors"
-        if folder.config.exists() and asked != without_choice(read_config(folder)):
-            raise UserError(f"{folder.path} has other settings; name another folder with --out")
-        # All but the last rounds hand on the same number of labels of every class.
+        folder = round_folder(parent, number)
+        if folder.started and expected != without_choice(read_config(folder)):
+            raise UserError(f"{folder.path} has other settings; choose another folder with --out")
+        # All but the last rounds pass on the same number of labels of every class.
         balanced = number < count - 1
-        if was_balanced(chosen) is not balanced:
-            if chosen.exists() and (parent / f"round-{number + 1:02d}").exists():
+        choice = folder.path / "choice.safetensors"
+        if read_balanced(choice) is not balanced:
+            if choice.exists() and round_folder(parent, number + 1).path.exists():
                 raise UserError(
                     f"{parent} has another number of rounds than {count}: the next round would "
-                    f"learn from other labels than {folder.path.name} chose; name another folder "
+                    f"learn from other labels than {folder.path.name} chose; choose another folder "
                     "with --out"
                 )
-            run = a_round(replace(config, algorithm=spec), folder, source)
-            if not folder.result.exists():
-                follow(run)
-            write(chosen, choice_of(run, balanced=balanced), balanced)
-        spec = replace(spec, choice=str(chosen))
+            run = start_or_resume(replace(config, algorithm=spec), folder, source)
+            if not folder.finished:
+                train(run)
+            write_choice(choice, label_images(run, balanced=balanced), balanced)
+        spec = replace(spec, choice=str(choice))
         yield folder
 
 
+def round_folder(parent: Path, number: int) -> RunFolder:
+    return RunFolder(parent / f"round-{number:02d}")
+
+
 def without_choice(config: ExperimentConfig) -> ExperimentConfig:
-    """What was asked for: the rest of a round's settings is what the round before chose."""
+    """A round's settings as the user gave them, without the labels of the round before."""
     return replace(config, algorithm=replace(config.algorithm, choice=""))
 
 
-def a_round(config: ExperimentConfig, folder: RunFolder, source: Source) -> Run:
-    if folder.config.exists():
-        return resume(folder, source)
-    return start(config, folder, source)
+def start_or_resume(config: ExperimentConfig, folder: RunFolder, source: Source) -> Run:
+    return resume(folder, source) if folder.started else start(config, folder, source)
 
 
 @torch.no_grad()
-def choice_of(run: Run, *, balanced: bool) -> PseudoLabelChoice:
-    """What the trained student says of every image, sampled with dropout."""
+def label_images(run: Run, *, balanced: bool) -> PseudoLabelChoice:
+    """The labels that the trained student gives all unlabeled images, sampled with dropout."""
     state, images = run.state, run.dataset.images
     spec = run.config.algorithm
     assert isinstance(spec, UPSOffline)
     state.student.eval()  # running statistics; only the dropout below is random
-    parts: list[Tensor] = []
+    logits: list[Tensor] = []
     with preserve_rng(run.device), autocast(run.device, run.bf16):
         seed_step(run.config.seed, state.step, 0, run.device)
         for at in range(0, len(run.dataset.unlabeled), EVALUATION_BATCH):
             index = run.dataset.unlabeled[at : at + EVALUATION_BATCH]
             view = run.augment(images.read(index).to(run.device), "plain")
             features = state.student.pool(state.student.feature_map(view))
-            seen = apply_dropout(spec.dropout, *[features] * SAMPLES)
-            drawn = [state.student.classify(one) for one in seen]
-            parts.append(torch.stack(drawn).float().cpu())
-    return choose_labels(torch.cat(parts, dim=1), balanced=balanced)
+            samples = apply_dropout(spec.dropout, *[features] * SAMPLES)
+            classified = [state.student.classify(sample) for sample in samples]
+            logits.append(torch.stack(classified).float().cpu())
+    return choose_labels(torch.cat(logits, dim=1), balanced=balanced)
 
 
-def write(path: Path, choice: PseudoLabelChoice, balanced: bool) -> None:
+def write_choice(path: Path, choice: PseudoLabelChoice, balanced: bool) -> None:
     write_tensors(path, choice._asdict(), balanced=str(balanced))
 
 
-def was_balanced(path: Path) -> bool | None:
-    """How a round chose; None where it has not chosen yet."""
-    if not path.exists():
-        return None
-    with safe_open(path, framework="pt") as file:
-        return (file.metadata() or {}).get("balanced") == "True"
+def read_balanced(path: Path) -> bool | None:
+    """Whether a round's choice is balanced; None where it has not chosen yet."""
+
+    def read(path: Path) -> bool:
+        with safe_open(path, framework="pt") as file:
+            return (file.metadata() or {}).get("balanced") == "True"
+
+    advice = "delete it, then run the same command again"
+    return read_file(path, read, advice) if path.exists() else None

@@ -41,7 +41,7 @@ def rounds(
     from fullmatch.cli.progress import train_with_progress
     from fullmatch.cli.terminal import print_note, show_rounds
     from fullmatch.experiment.settings import resolve
-    from fullmatch.experiment.ups_rounds import rounds as run_rounds
+    from fullmatch.experiment.ups_rounds import train_rounds
 
     settings = resolve(
         data=data,
@@ -53,7 +53,7 @@ def rounds(
     )
     parent = out or Path("runs") / f"{Path(settings.data.name).resolve().stem}-ups-rounds"
     try:
-        show_rounds(list(run_rounds(settings, parent, rounds, train_with_progress)))
+        show_rounds(list(train_rounds(settings, parent, rounds, train_with_progress)))
     except SystemExit:  # after the hint how to resume this round by itself
         print_note("or run the same command again: it resumes this round and does the others")
         raise
