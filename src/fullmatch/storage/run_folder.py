@@ -16,6 +16,7 @@ from fullmatch.storage.features import PictureFeatures, read_features
 from fullmatch.storage.json_files import DamagedFile, read_json, write_json
 from fullmatch.storage.locks import locked
 from fullmatch.storage.metrics_log import LogRecord, read_records
+from fullmatch.storage.picture_map import PictureMap, read_map
 from fullmatch.storage.predictions import Predictions, read_predictions
 from fullmatch.storage.result import RunResult, parse_result
 
@@ -42,6 +43,7 @@ class RunFolder:
         self.learned = path / "learned.safetensors"  # digests of the pictures it learned from
         self.novelty = path / "familiar.safetensors"  # features of training pictures
         self.features = path / "features.safetensors"  # of all pictures, by pretrained weights
+        self.map = path / "map.safetensors"  # of all pictures, for the report
         self.result = path / "result.json"
         self.baseline = self.inner_folder(BASELINE)
         self.estimate = self.inner_folder(ESTIMATE)
@@ -140,6 +142,12 @@ class RunFolder:
         if not self.features.exists():
             return None
         return read_file(self.features, read_features, "delete it: it is not needed to predict")
+
+    def read_map(self) -> PictureMap | None:
+        """Of all pictures; None where the run has none."""
+        if not self.map.exists():
+            return None
+        return read_file(self.map, read_map, "delete it: then the report has no map")
 
     def read_records(self) -> list[LogRecord]:
         return read_file(self.metrics, read_records, "train again")
