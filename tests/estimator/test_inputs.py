@@ -1,4 +1,4 @@
-"""Pictures of every layout and labels of every kind mean what their owner meant."""
+"""Pictures of every layout and labels of every kind are understood."""
 
 import warnings
 from pathlib import Path
@@ -9,25 +9,25 @@ import pandas as pd
 import pytest
 
 from fullmatch.estimator.inputs import (
+    allows_negative_pixels,
     are_paths,
-    below_zero,
-    labels_of,
-    laid_out,
-    pixel_bytes,
-    pixel_range,
+    parse_labels,
+    resolve_pixel_range,
+    to_bytes,
+    to_channels_first,
 )
 
 ONE = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)  # two of three channels, 4 by 5
 
 
 def test_layouts_agree() -> None:
-    assert (laid_out(ONE, None) == ONE).all()
-    assert (laid_out(ONE.transpose(0, 2, 3, 1), None) == ONE).all()
-    assert (laid_out(ONE.reshape(2, -1), (3, 4, 5)) == ONE).all()
-    assert (laid_out(ONE.reshape(2, -1), (3, 4, -1)) == ONE).all()
-    assert (laid_out(ONE[:, 0], None) == ONE[:, :1]).all()
-    assert laid_out(np.zeros((7, 64)), (8, 8)).shape == (7, 1, 8, 8)
-    assert laid_out(np.zeros((7, 64)), (1, -1)).shape == (7, 1, 1, 64)
+    assert (to_channels_first(ONE, None) == ONE).all()
+    assert (to_channels_first(ONE.transpose(0, 2, 3, 1), None) == ONE).all()
+    assert (to_channels_first(ONE.reshape(2, -1), (3, 4, 5)) == ONE).all()
+    assert (to_channels_first(ONE.reshape(2, -1), (3, 4, -1)) == ONE).all()
+    assert (to_channels_first(ONE[:, 0], None) == ONE[:, :1]).all()
+    assert to_channels_first(np.zeros((7, 64)), (8, 8)).shape == (7, 1, 8, 8)
+    assert to_channels_first(np.zeros((7, 64)), (1, -1)).shape == (7, 1, 1, 64)
 
 
 @pytest.mark.parametrize(
@@ -38,15 +38,15 @@ def test_layouts_agree() -> None:
         ((2, 1, 3, 4, 5), None, r"got \(2, 1, 3, 4, 5\)"),
     ],
 )
-def test_shapes_that_are_no_pictures(
+def test_shapes_that_are_not_pictures(
     shape: tuple[int, ...], image_shape: tuple[int, ...] | None, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        laid_out(np.zeros(shape), image_shape)
+        to_channels_first(np.zeros(shape), image_shape)
 
 
 @pytest.mark.parametrize(
-    ("pixels", "asked", "expected"),
+    ("pixels", "requested", "expected"),
     [
         (np.array([0, 128, 255], np.uint8), None, [0, 128, 255]),
         (np.array([0.0, 0.5, 1.0]), None, [0, 128, 255]),
@@ -57,21 +57,23 @@ def test_shapes_that_are_no_pictures(
         (np.array([0, 65535], np.uint16), (0, 65535), [0, 255]),
     ],
 )
-def test_ranges(pixels: np.ndarray, asked: tuple[float, float] | None, expected: list[int]) -> None:
-    found = pixel_bytes(pixels, *pixel_range(pixels, asked))
-    assert found.dtype == np.uint8 and found.tolist() == expected
+def test_ranges(
+    pixels: np.ndarray, requested: tuple[float, float] | None, expected: list[int]
+) -> None:
+    result = to_bytes(pixels, *resolve_pixel_range(pixels, requested))
+    assert result.dtype == np.uint8 and result.tolist() == expected
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -1, 256])
 def test_pixels_out_of_range(bad: float) -> None:
     pixels = np.array([0.0, bad, 200.0])
     with pytest.raises(ValueError, match=r"X: expected pixels from 0 to 255, got .*pixel_range"):
-        pixel_bytes(pixels, 0, 255)
+        to_bytes(pixels, 0, 255)
 
 
-def test_range_upside_down() -> None:
+def test_reversed_range() -> None:
     with pytest.raises(ValueError, match=r"pixel_range: expected \(low, high\), got \(1, 0\)"):
-        pixel_range(np.zeros(1), (1, 0))
+        resolve_pixel_range(np.zeros(1), (1, 0))
 
 
 @pytest.mark.parametrize(
@@ -88,64 +90,62 @@ def test_range_upside_down() -> None:
     ],
 )
 def test_what_counts_as_unlabeled(y: list[object], known: list[bool]) -> None:
-    found, mask = labels_of(y, len(known))  # type: ignore[arg-type]
-    assert mask.tolist() == known and len(found) == len(known)
+    labels, mask = parse_labels(y, len(known))  # type: ignore[arg-type]
+    assert mask.tolist() == known and len(labels) == len(known)
 
 
-@pytest.mark.parametrize("nothing", [None, np.nan, "", pd.NA, -1])
+@pytest.mark.parametrize("missing", [None, np.nan, "", pd.NA, -1])
 @pytest.mark.parametrize("labels", [[0, 1], [0.0, 1.0], [False, True], ["cat", "dog"]])
-def test_labels_keep_their_kind_among_those_that_are_none(
-    labels: list[object], nothing: object
-) -> None:
-    for y in ([*labels, nothing], np.array([*labels, nothing], object)):
-        found, known = labels_of(y, 3)  # type: ignore[arg-type]
+def test_labels_keep_their_type_beside_missing_ones(labels: list[object], missing: object) -> None:
+    for y in ([*labels, missing], np.array([*labels, missing], object)):
+        parsed, known = parse_labels(y, 3)  # type: ignore[arg-type]
         assert known.tolist() == [True, True, False]
-        assert found[known].tolist() == labels
-    assert type(found[known].tolist()[0]) is type(labels[0])
+        assert parsed[known].tolist() == labels
+    assert type(parsed[known].tolist()[0]) is type(labels[0])
 
 
 @pytest.mark.parametrize(
     ("y", "message"),
     [
         ([0.5, 1.5, -1], "continuous"),
-        (["cat", 3, "dog"], "numbers among words"),
+        (["cat", 3, "dog"], "numbers and strings"),
         ([0, 1], "y: expected 3 labels, one per picture, got 2"),
         ([[0, 1], [1, 0], [1, 1]], r"should be a 1d array"),
-        (np.array(["cat", 3, "dog"], object), "numbers among words"),
+        (np.array(["cat", 3, "dog"], object), "numbers and strings"),
     ],
 )
-def test_labels_that_are_none(y: list[object], message: str) -> None:
+def test_wrong_labels(y: list[object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        labels_of(y, 3)  # type: ignore[arg-type]
+        parse_labels(y, 3)  # type: ignore[arg-type]
 
 
-def test_paths_are_told_from_pixels() -> None:
+def test_paths_and_pixels() -> None:
     assert are_paths(["a.png", Path("b.png")]) and are_paths(np.array(["a.png"]))
     assert are_paths(pd.Series(["a.png"])) and are_paths(pd.DataFrame({"p": ["a.png"]})["p"])
     assert are_paths(pd.Series(["a.png"], dtype="string")) and not are_paths(pd.Series([1.0]))
     assert not are_paths([[1, 2], [3, 4]]) and not are_paths(np.zeros(3)) and not are_paths([])
 
 
-@pytest.mark.parametrize(("shape", "words"), [(8, "got 8"), ((8.0, 8.0), "got .8.0, 8.0.")])
-def test_image_shape_that_is_none(shape: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=f"image_shape: expected whole numbers .*{words}"):
-        laid_out(np.zeros((2, 64)), shape)
+@pytest.mark.parametrize(("shape", "message"), [(8, "got 8"), ((8.0, 8.0), "got .8.0, 8.0.")])
+def test_wrong_image_shape(shape: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=f"image_shape: expected integers .*{message}"):
+        to_channels_first(np.zeros((2, 64)), shape)
 
 
-@pytest.mark.parametrize("asked", [(16,), 16, (0, 1, 2), ("a", "b"), (None, 1), (0, np.inf)])
-def test_pixel_range_that_is_none(asked: Any) -> None:
+@pytest.mark.parametrize("requested", [(16,), 16, (0, 1, 2), ("a", "b"), (None, 1), (0, np.inf)])
+def test_wrong_pixel_range(requested: Any) -> None:
     with pytest.raises(ValueError, match=r"pixel_range: expected \(low, high\), got"):
-        pixel_range(np.zeros((2, 8, 8)), asked)
-    assert not below_zero(asked)
+        resolve_pixel_range(np.zeros((2, 8, 8)), requested)
+    assert not allows_negative_pixels(requested)
 
 
-def test_pixels_of_another_range_are_said() -> None:
-    with pytest.warns(UserWarning, match="the largest pixel is 1.01; say what they are"):
-        assert pixel_range(np.full((1, 8, 8), 1.01), None) == (0, 255)
-    with pytest.warns(UserWarning, match="the largest pixel is 16; say what they are"):
-        assert pixel_range(np.full((1, 8, 8), 16, np.uint8), None) == (0, 255)
+def test_pixels_of_another_range_are_reported() -> None:
+    with pytest.warns(UserWarning, match="the largest pixel is 1.01; set pixel_range"):
+        assert resolve_pixel_range(np.full((1, 8, 8), 1.01), None) == (0, 255)
+    with pytest.warns(UserWarning, match="the largest pixel is 16; set pixel_range"):
+        assert resolve_pixel_range(np.full((1, 8, 8), 16, np.uint8), None) == (0, 255)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pixel_range(np.full((1, 8, 8), 16.0), (0, 16))
-        pixel_range(np.full((1, 8, 8), 200), None)
-        pixel_range(np.zeros((1, 8, 8), np.uint8), None)
+        resolve_pixel_range(np.full((1, 8, 8), 16.0), (0, 16))
+        resolve_pixel_range(np.full((1, 8, 8), 200), None)
+        resolve_pixel_range(np.zeros((1, 8, 8), np.uint8), None)

@@ -25,13 +25,13 @@ from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError
 from fullmatch.estimator.inputs import (
     Array,
+    allows_negative_pixels,
     are_paths,
-    below_zero,
     check_options,
-    labels_of,
-    laid_out,
-    pixel_bytes,
-    pixel_range,
+    parse_labels,
+    resolve_pixel_range,
+    to_bytes,
+    to_channels_first,
 )
 from fullmatch.evaluation.scores import predict_probabilities
 from fullmatch.experiment.build import EVALUATION_BATCH
@@ -40,29 +40,41 @@ from fullmatch.experiment.run import start
 from fullmatch.experiment.settings import resolve
 from fullmatch.storage.run_folder import RunFolder
 from fullmatch.training.process import restoring_process_settings
-from fullmatch.training.randomness import preserve_rng
 
 SMALL = 16  # side up to which pictures get the smallest network
 
 
 class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Learns from few labels and many pictures.
+    """Classifier for pictures of which only a few are labeled.
 
     Pictures are arrays (N, H, W), (N, H, W, C) or (N, C, H, W), rows of pixels (N, F) with
     `image_shape`, or paths of files. In `y`, -1, NaN, None and "" mean unlabeled.
 
-    algorithm: see `fullmatch list algorithms`.
-    model: see `fullmatch list models`; None: one that suits the size of the pictures.
-    weights: a file that the network named by `model` starts from: safetensors, or a PyTorch state
-        dict.
-    steps, batch: of training; None: what suits most.
-    image_shape: of rows of pixels, such as (8, 8), (3, 32, 32) or (1, -1).
-    image_size: side that picture files are brought to; None: what suits the median picture.
-    pixel_range: values of black and white; None: bytes are 0..255, as are floats, unless the
+    Parameters
+    ----------
+    algorithm
+        See `fullmatch list algorithms`.
+    model
+        See `fullmatch list models`; None: one that suits the size of the pictures.
+    weights
+        A file that the network named by `model` starts from: safetensors, or a PyTorch state dict.
+    steps
+        Training steps; None: the default.
+    batch
+        Labeled pictures per step; None: the default.
+    image_shape
+        Of rows of pixels, such as (8, 8), (3, 32, 32) or (1, -1).
+    image_size
+        Side that picture files are resized to; None: one that suits the median picture.
+    pixel_range
+        Values of black and white; None: integers are 0 to 255, and so are floats, unless the
         largest in training is 1 or less.
-    flip: whether a mirror image keeps its class; not so for digits and text.
-    settings: any others, such as ("optimizer.rate=0.01",).
-    random_state: of all that is random; training leaves every other generator alone.
+    flip
+        Whether a mirror image keeps its class; not so for digits and text.
+    settings
+        Any other settings, such as ("optimizer.rate=0.01",).
+    random_state
+        Seed of everything that is random; other random generators are not changed.
     """
 
     def __init__(
@@ -94,19 +106,19 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Train on all pictures, and on the labels that are known."""
-        self._forget()
+        self._clear_fit()
         try:
             return self._fit(X, y)
         except BaseException as error:
-            self._forget()  # else new classes might stay beside an old network
-            if isinstance(error, UserError):  # scikit-learn's callers expect nothing else
+            self._clear_fit()  # or new classes might stay with an old network
+            if isinstance(error, UserError):  # as scikit-learn's callers expect
                 raise ValueError(str(error)) from None
             raise
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(N, C) probabilities, columns as in `classes_`."""
         check_is_fitted(self)
-        store = self._store(X)
+        store = self._make_store(X)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         try:
             probs = predict_probabilities(
@@ -119,31 +131,31 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return probs.double().cpu().numpy()
 
     def predict(self, X: Any) -> Array:
-        """(N,) the likeliest class of each picture."""
+        """(N,) the most likely class of each picture."""
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]  # type: ignore[no-any-return]
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy on the pictures whose labels are known."""
-        found = self.predict(X)
-        truth, known = labels_of(y, len(found))
+        predicted = self.predict(X)
+        labels, known = parse_labels(y, len(predicted))
         if not known.any():
-            raise ValueError("y: expected a label that is known to score by, got none")
-        weight = np.ones(len(found)) if sample_weight is None else np.asarray(sample_weight)
-        if weight.shape != found.shape:
+            raise ValueError("y: expected at least one known label, got none")
+        weight = np.ones(len(predicted)) if sample_weight is None else np.asarray(sample_weight)
+        if weight.shape != predicted.shape:
             raise ValueError(
-                f"sample_weight: expected {len(found)} weights, one per picture, "
+                f"sample_weight: expected {len(predicted)} weights, one per picture, "
                 f"got shape {weight.shape}"
             )
-        return float(accuracy_score(truth[known], found[known], sample_weight=weight[known]))
+        return float(accuracy_score(labels[known], predicted[known], sample_weight=weight[known]))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
-        tags.input_tags.positive_only = not below_zero(self.pixel_range)
+        tags.input_tags.positive_only = not allows_negative_pixels(self.pixel_range)
         return tags
 
-    def _forget(self) -> None:
+    def _clear_fit(self) -> None:
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
 
@@ -152,25 +164,25 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise ValueError("fit requires y to be passed, but the target y is None")
         if are_paths(X):
-            truth, known = labels_of(y, len(X))
+            labels, known = parse_labels(y, len(X))
         else:
-            X = self._checked(X, reset=True)
-            truth, known = labels_of(y, len(X))
-            self.pixel_range_ = pixel_range(X, self.pixel_range)
+            X = self._check_array(X, reset=True)
+            labels, known = parse_labels(y, len(X))
+            self.pixel_range_ = resolve_pixel_range(X, self.pixel_range)
         if not known.any():
             raise ValueError("y: expected some labels, got only unlabeled pictures")
-        self.classes_, codes = np.unique(truth[known], return_inverse=True)
+        self.classes_, positions = np.unique(labels[known], return_inverse=True)
         if len(self.classes_) < 2:
             (only,) = self.classes_.tolist()
             raise ValueError(f"y: expected at least 2 classes, got only one class, {only!r}")
-        labels = np.full(len(truth), -1)
-        labels[known] = codes
+        codes = np.full(len(labels), -1)
+        codes[known] = positions
         with restoring_process_settings():
-            self.classifier_ = self._trained(self._source(X, labels))
+            self.classifier_ = self._train(self._make_source(X, codes))
         self.image_shape_ = self.classifier_.image  # (channels, height, width)
         return self
 
-    def _trained(self, source: Source) -> Classifier:
+    def _train(self, source: Source) -> Classifier:
         model = self.model
         if model is None and min(source.images.shape[1:]) <= SMALL:
             model = "wrn-10-1"
@@ -181,7 +193,7 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             model=model,
             weights=None if self.weights is None else Path(self.weights),
             steps=int(self.steps) if isinstance(self.steps, Integral) else self.steps,
-            seed=self._seed(),
+            seed=self._choose_seed(),
             assignments=(
                 f"data.flip={'true' if self.flip else 'false'}",
                 *(() if self.batch is None else (f"training.batch={self.batch}",)),
@@ -195,50 +207,48 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     warnings.warn(note, stacklevel=4)
             for _ in run.records():
                 pass
-            # A network is built with random weights before its own are read into it.
-            with preserve_rng(torch.device("cpu")):
-                return Classifier.load(run.folder.model)
+            return Classifier.load(run.folder.model)
 
-    def _source(self, X: Any, labels: Array) -> Source:
+    def _make_source(self, X: Any, codes: Array) -> Source:
         names, flip = tuple(map(str, self.classes_.tolist())), bool(self.flip)
         if are_paths(X):
-            named = list(zip(map(os.fspath, X), labels.tolist(), strict=True))
-            found = PictureFiles(
-                labeled=[(path, str(code)) for path, code in named if code >= 0],
-                unlabeled=[path for path, code in named if code < 0],
+            pairs = list(zip(map(os.fspath, X), codes.tolist(), strict=True))
+            source = PictureFiles(
+                labeled=[(path, str(code)) for path, code in pairs if code >= 0],
+                unlabeled=[path for path, code in pairs if code < 0],
                 test=[],
             ).to_source("pictures", self.image_size)
-            appearance = replace(found.appearance, flip=flip)
-            return replace(found, classes=names, appearance=appearance)
-        images = self._images(X)
+            appearance = replace(source.appearance, flip=flip)
+            return replace(source, classes=names, appearance=appearance)
+        images = self._to_images(X)
         appearance = measure_appearance(images, flip=flip)
         # A row of pixels has no border that could be reflected.
         padding = min(appearance.padding, min(images.shape[1:]) - 1)
         return Source(
             name="arrays",
             images=images,
-            labels=torch.from_numpy(labels),
+            labels=torch.from_numpy(codes),
             classes=names,
             appearance=replace(appearance, padding=padding),
         )
 
-    def _store(self, X: Any) -> ImageStore:
-        """Pictures to predict, of the shape that was learned."""
+    def _make_store(self, X: Any) -> ImageStore:
+        """Pictures to predict, of the same shape as in training."""
         if are_paths(X):
             channels, *size = self.image_shape_
             return FileStore([os.fspath(path) for path in X], (size[0], size[1]), channels)
         if not hasattr(self, "pixel_range_"):
             got = "an array" if len(X) else "none"
             raise ValueError(f"X: expected paths of pictures, as in training, got {got}")
-        store = self._images(self._checked(X, reset=False))
+        store = self._to_images(self._check_array(X, reset=False))
         if store.shape != self.image_shape_:
             raise ValueError(
                 f"X: expected pictures of {self.image_shape_} as in training, got {store.shape}"
             )
         return store
 
-    def _checked(self, X: Any, *, reset: bool) -> Array:
-        """An array of finite numbers; rows of pixels must be as many as in training."""
+    def _check_array(self, X: Any, *, reset: bool) -> Array:
+        """An array of numbers; rows must have as many pixels as in training."""
         checked: Array = np.asarray(X)
         rows = checked.ndim < 3
         if rows:
@@ -253,11 +263,11 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return checked
 
-    def _images(self, X: Array) -> TensorStore:
-        pixels = pixel_bytes(laid_out(X, self.image_shape), *self.pixel_range_)
+    def _to_images(self, X: Array) -> TensorStore:
+        pixels = to_bytes(to_channels_first(X, self.image_shape), *self.pixel_range_)
         return TensorStore(torch.from_numpy(np.ascontiguousarray(pixels)))
 
-    def _seed(self) -> int:
+    def _choose_seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31))

@@ -1,4 +1,4 @@
-"""What people hand to the estimator: pictures of any layout, labels of any kind, or paths."""
+"""What users pass to the estimator: pictures of any layout, labels of any kind, or paths."""
 
 import math
 import os
@@ -12,13 +12,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 Array = NDArray[Any]
-DARK = 32  # of 255: pictures without a lighter pixel are more likely of another range
+DARK = 32  # if no pixel is lighter than this, the range is probably not 0 to 255
 
 
 def check_options(
     *, algorithm: Any, model: Any, weights: Any, flip: Any, image_size: Any, **others: Any
 ) -> None:
-    """The estimator's options that no setting checks."""
+    """Check the options that are not settings of a run."""
     if not isinstance(algorithm, str):
         raise ValueError(
             f"algorithm: expected a name that fullmatch list algorithms shows, got {algorithm!r}"
@@ -28,18 +28,18 @@ def check_options(
     if not isinstance(flip, bool | np.bool_):
         raise ValueError(f"flip: expected True or False, got {flip!r}")
     if image_size is not None and not (isinstance(image_size, Integral) and int(image_size) >= 1):
-        raise ValueError(f"image_size: expected a whole number of 1 or more, got {image_size!r}")
+        raise ValueError(f"image_size: expected an integer of 1 or more, got {image_size!r}")
 
 
-def laid_out(X: Array, image_shape: tuple[int, ...] | None) -> Array:
-    """(N, channels, H, W) of any layout; rows of pixels are folded to `image_shape` first."""
-    given = X.shape
+def to_channels_first(X: Array, image_shape: tuple[int, ...] | None) -> Array:
+    """(N, channels, H, W) from any layout; rows of pixels are reshaped to `image_shape` first."""
+    original = X.shape
     if X.ndim == 2 and image_shape is not None:
         try:
             X = X.reshape(len(X), *image_shape)
         except TypeError:
             raise ValueError(
-                f"image_shape: expected whole numbers such as (8, 8), got {image_shape!r}"
+                f"image_shape: expected integers such as (8, 8), got {image_shape!r}"
             ) from None
         except ValueError:
             raise ValueError(
@@ -52,58 +52,57 @@ def laid_out(X: Array, image_shape: tuple[int, ...] | None) -> Array:
     if X.ndim != 4 or X.shape[1] not in (1, 3):
         raise ValueError(
             "X: expected pictures (N, H, W), or (N, H, W, C) or (N, C, H, W) of 1 or 3 channels, "
-            f"got {given}"
+            f"got {original}"
         )
     return X
 
 
-def labels_of(y: ArrayLike, count: int) -> tuple[Array, NDArray[np.bool_]]:
+def parse_labels(y: ArrayLike, count: int) -> tuple[Array, NDArray[np.bool_]]:
     """Labels as an array, and which of them are known."""
-    found: Array = column_or_1d(np.asarray(y), warn=True)
-    if found.dtype.kind in "US" and isinstance(y, list | tuple):
-        found = np.array(y, dtype=object)  # else NumPy makes words of the numbers among them
-    if len(found) != count:
-        raise ValueError(f"y: expected {count} labels, one per picture, got {len(found)}")
-    if found.dtype.kind in "biuf":
-        known = ~np.isnan(found) & (found != -1) if found.dtype.kind == "f" else found != -1
+    labels: Array = column_or_1d(np.asarray(y), warn=True)
+    if labels.dtype.kind in "US" and isinstance(y, list | tuple):
+        labels = np.array(y, dtype=object)  # NumPy has turned numbers into strings
+    if len(labels) != count:
+        raise ValueError(f"y: expected {count} labels, one per picture, got {len(labels)}")
+    if labels.dtype.kind in "biuf":
+        known = ~np.isnan(labels) & (labels != -1) if labels.dtype.kind == "f" else labels != -1
     else:
-        known = np.array([is_label(value) for value in found.tolist()], bool)
-        kinds = {isinstance(label, str) for label in found[known].tolist()}
-        if len(kinds) > 1:
-            raise ValueError("y: expected labels of one kind, got numbers among words")
-        labels = np.array(found[known].tolist())  # of a kind of their own, without what is unknown
-        found = np.zeros(count, labels.dtype)
-        found[known] = labels
+        known = np.array([is_label(value) for value in labels.tolist()], bool)
+        if len({isinstance(label, str) for label in labels[known].tolist()}) > 1:
+            raise ValueError("y: expected labels of one type, got numbers and strings")
+        values = np.array(labels[known].tolist())  # of the type that the known ones have
+        labels = np.zeros(count, values.dtype)
+        labels[known] = values
     if known.any():
-        check_classification_targets(found[known])
-    return found, known
+        check_classification_targets(labels[known])
+    return labels, known
 
 
 def is_label(value: Any) -> bool:
-    """Whether it is none of the ways to say that there is no label."""
-    if value is None or type(value).__name__ == "NAType":  # that of pandas
+    """Whether it is not one of the values that mean unlabeled."""
+    if value is None or type(value).__name__ == "NAType":  # of pandas
         return False
-    # NumPy makes the word "-1" of a -1 among words; NaN alone differs from itself.
+    # NumPy turns -1 into "-1" among strings; only NaN differs from itself.
     return value not in ("", -1, "-1") and value == value
 
 
 def are_paths(X: Any) -> bool:
-    """Whether these are files' paths rather than pixels."""
+    """Whether these are paths of files rather than pixels."""
     if not isinstance(X, list | tuple):
-        if getattr(X, "ndim", 0) != 1:  # of an array, or a column of a table
+        if getattr(X, "ndim", 0) != 1:  # neither an array nor a column of a data frame
             return False
         X = np.asarray(X).tolist()
     return len(X) > 0 and all(isinstance(x, str | os.PathLike) for x in X)
 
 
-def pixel_bytes(X: Array, low: float, high: float) -> NDArray[np.uint8]:
-    """Pixels as bytes, black being `low` and white `high`."""
-    if not (X.min() >= low and X.max() <= high):  # so written that NaN fails too
-        # scikit-learn looks for its own words about negative values.
+def to_bytes(X: Array, low: float, high: float) -> NDArray[np.uint8]:
+    """Pixels as bytes; `low` is black and `high` is white."""
+    if not (X.min() >= low and X.max() <= high):  # written so that NaN fails too
+        # scikit-learn's checks look for these words.
         negative = "; Negative values in data" if X.min() < 0 else ""
         raise ValueError(
             f"X: expected pixels from {low:g} to {high:g}, got {X.min():g} to {X.max():g}; "
-            "say what black and white are with pixel_range, or keep what scales them inside it "
+            "set pixel_range to the values of black and white, or clip what scales them "
             f"(MinMaxScaler(clip=True)){negative}"
         )
     if X.dtype == np.uint8 and (low, high) == (0, 255):
@@ -112,29 +111,29 @@ def pixel_bytes(X: Array, low: float, high: float) -> NDArray[np.uint8]:
     return np.rint(scaled).astype(np.uint8)
 
 
-def pixel_range(X: Array, asked: tuple[float, float] | None) -> tuple[float, float]:
-    """What black and white are: as asked, or by the kind of numbers and the largest of them."""
-    if asked is None:
+def resolve_pixel_range(X: Array, requested: tuple[float, float] | None) -> tuple[float, float]:
+    """The values of black and white: as requested, or from the data type and the largest value."""
+    if requested is None:
         unit = X.dtype.kind == "b" or (X.dtype.kind == "f" and X.max() <= 1)
         if not unit and 0 < X.max() < DARK:
             warnings.warn(
-                f"X: black is taken as 0 and white as 255, but the largest pixel is {X.max():g}; "
-                "say what they are with pixel_range",
+                f"X: black is assumed to be 0 and white 255, but the largest pixel is {X.max():g}; "
+                "set pixel_range if they are not",
                 stacklevel=4,
             )
         return 0.0, 1.0 if unit else 255.0
     try:
-        low, high = map(float, asked)
+        low, high = map(float, requested)
     except (TypeError, ValueError):
         low = high = 0.0
     if not -math.inf < low < high < math.inf:
-        raise ValueError(f"pixel_range: expected (low, high), got {asked!r}")
+        raise ValueError(f"pixel_range: expected (low, high), got {requested!r}")
     return low, high
 
 
-def below_zero(asked: tuple[float, float] | None) -> bool:
-    """Whether pixels may be negative; what is no range, `pixel_range` will say."""
+def allows_negative_pixels(requested: tuple[float, float] | None) -> bool:
+    """Whether the range includes negative pixels; a wrong range is reported when fitting."""
     try:
-        return asked is not None and pixel_range(np.empty(0), asked)[0] < 0
+        return requested is not None and resolve_pixel_range(np.empty(0), requested)[0] < 0
     except ValueError:
         return False

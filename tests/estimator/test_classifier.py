@@ -1,4 +1,4 @@
-"""The estimator keeps scikit-learn's rules, takes pictures of every kind, and leaves no trace."""
+"""The estimator follows scikit-learn's rules, takes all kinds of pictures, and leaves no trace."""
 
 import pickle
 import random
@@ -38,7 +38,7 @@ DIGITS = TINY | {"image_shape": (8, 8), "pixel_range": (0, 16), "flip": False}
 
 EXPECTED_TO_FAIL = {
     "check_classifiers_classes": "it names a class -1, which here means unlabeled",
-    "check_classifiers_train": "it wants accuracy of rows of 2 numbers; two steps learn nothing",
+    "check_classifiers_train": "it expects accuracy on rows of 2 numbers; two steps learn nothing",
 }
 
 
@@ -52,18 +52,18 @@ def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_scikit_learns_own_checks() -> None:
-    found = check_estimator(
+def test_checks_of_scikit_learn() -> None:
+    results = check_estimator(
         FullMatchClassifier("fixmatch", **TINY, image_shape=(1, -1)),
         expected_failed_checks=EXPECTED_TO_FAIL,
         on_fail=None,
         on_skip=None,
     )
     status = {"failed": {}, "passed": {}, "xfail": {}, "skipped": {}}
-    for each in found:
+    for each in results:
         status[each["status"]][each["check_name"]] = each["exception"]
     assert not status["failed"]
-    assert set(status["xfail"]) == set(EXPECTED_TO_FAIL)  # none that would pass is excused
+    assert set(status["xfail"]) == set(EXPECTED_TO_FAIL)  # none of them would pass
     assert len(status["passed"]) > 40
 
 
@@ -105,20 +105,20 @@ def test_threads_fit_one_after_another(digits: Any) -> None:
     with ThreadPoolExecutor(3) as pool:
         together = list(pool.map(fitted, (0, 1, 0)))
     assert (torch.get_rng_state() == before).all()
-    for seed, found in zip((0, 1, 0), together, strict=True):
-        np.testing.assert_array_equal(found, fitted(seed))
+    for seed, probabilities in zip((0, 1, 0), together, strict=True):
+        np.testing.assert_array_equal(probabilities, fitted(seed))
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-def test_fits_in_whatever_mode_its_caller_is(digits: Any, mode: Any) -> None:
+def test_fits_in_any_mode_of_autograd(digits: Any, mode: Any) -> None:
     pixels, _, few = digits
     expected = FullMatchClassifier(**DIGITS).fit(pixels, few).predict_proba(pixels)
     with mode():
-        found = FullMatchClassifier(**DIGITS).fit(pixels, few).predict_proba(pixels)
-    np.testing.assert_array_equal(found, expected)
+        probabilities = FullMatchClassifier(**DIGITS).fit(pixels, few).predict_proba(pixels)
+    np.testing.assert_array_equal(probabilities, expected)
 
 
-def test_predicts_whatever_torch_takes_for_a_number_by_then(
+def test_predictions_do_not_depend_on_the_default_dtype(
     digits: Any, request: pytest.FixtureRequest
 ) -> None:
     pixels, _, few = digits
@@ -129,9 +129,7 @@ def test_predicts_whatever_torch_takes_for_a_number_by_then(
     np.testing.assert_array_equal(fitted.predict_proba(pixels), expected)
 
 
-def test_a_fit_that_fails_leaves_nothing_fitted(
-    digits: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_fit_leaves_nothing_fitted(digits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pixels, _, few = digits
     fitted = FullMatchClassifier(**DIGITS).fit(pixels, few)
 
@@ -146,14 +144,14 @@ def test_a_fit_that_fails_leaves_nothing_fitted(
 
 
 @pytest.mark.parametrize("flip", [True, False, np.bool_(True)])
-def test_pictures_are_mirrored_as_asked(files: list[str], flip: bool) -> None:
+def test_flip_is_passed_on(files: list[str], flip: bool) -> None:
     y, pixels = [0, 1, 0, 1, -1, -1, -1, -1], np.arange(8 * 64).reshape(8, 8, 8) % 256
     model = FullMatchClassifier(**TINY, flip=flip, image_size=16)
     for X in (pixels, files):
         assert model.fit(X, y).classifier_.augment.appearance.flip is bool(flip)
 
 
-def test_what_was_done_to_the_data_is_said(digits: Any) -> None:
+def test_changes_to_the_data_are_reported(digits: Any) -> None:
     pixels, _, few = digits
     names = np.array(["null", "eins", "zwei"])
     y = np.where(few < 0, "", names[few])
@@ -187,11 +185,11 @@ def test_layouts_and_ranges_give_the_same_answers(digits: Any, layout: str) -> N
     )
 
 
-def test_range_of_training_holds_in_prediction(digits: Any) -> None:
+def test_pixel_range_of_training_is_used_in_prediction(digits: Any) -> None:
     pixels, _, few = digits
     fitted = FullMatchClassifier(**DIGITS | {"pixel_range": None}).fit(pixels * 15, few)
     assert fitted.pixel_range_ == (0, 255)
-    dark = pixels[:5] / 16  # not to be taken for 0..1
+    dark = pixels[:5] / 16  # must not be read as 0..1
     assert (fitted.predict_proba(dark) == fitted.predict_proba(np.rint(dark))).all()
 
 
@@ -209,12 +207,13 @@ def test_labels_of_every_kind(digits: Any, kind: str) -> None:
     fitted = FullMatchClassifier(**DIGITS).fit(pixels, y)
     expected = {"floats": [0, 1, 2], "none missing": [0, 1, 2], "bool": [False, True]}
     assert fitted.classes_.tolist() == expected.get(kind, ["eins", "null", "zwei"])
-    found = fitted.predict(pixels)
-    assert found.dtype == fitted.classes_.dtype and set(found) <= set(fitted.classes_)
+    predicted = fitted.predict(pixels)
+    assert predicted.dtype == fitted.classes_.dtype
+    assert set(predicted) <= set(fitted.classes_)
     assert 0 <= fitted.score(pixels, y) <= 1
 
 
-def test_score_is_of_known_labels_alone(digits: Any) -> None:
+def test_score_uses_known_labels_only(digits: Any) -> None:
     pixels, labels, few = digits
     fitted = FullMatchClassifier(**DIGITS).fit(pixels, few)
     known = few >= 0
@@ -224,7 +223,7 @@ def test_score_is_of_known_labels_alone(digits: Any) -> None:
     )
     with pytest.raises(ValueError, match=r"expected 60 weights, one per picture, got shape \(3,\)"):
         fitted.score(pixels, few, np.ones(3))
-    with pytest.raises(ValueError, match="a label that is known"):
+    with pytest.raises(ValueError, match="expected at least one known label, got none"):
         fitted.score(pixels, np.full(60, -1))
 
 
@@ -285,8 +284,8 @@ def test_paths(files: list[str], tmp_path: Path) -> None:
         ({"y": None}, "requires y to be passed"),
         ({"image_shape": None}, r"rows of 64 pixels; give image_shape, such as \(8, 8\)"),
         ({"image_shape": (7, 7)}, "does not hold 64 pixels"),
-        ({"image_size": "8"}, "image_size: expected a whole number of 1 or more, got '8'"),
-        ({"image_size": 0}, "image_size: expected a whole number of 1 or more, got 0"),
+        ({"image_size": "8"}, "image_size: expected an integer of 1 or more, got '8'"),
+        ({"image_size": 0}, "image_size: expected an integer of 1 or more, got 0"),
         ({"flip": "no"}, "flip: expected True or False, got 'no'"),
         ({"algorithm": FixMatch()}, "algorithm: expected a name that .* shows, got FixMatch"),
         ({"pixel_range": ("a", "b")}, r"pixel_range: expected \(low, high\), got \('a', 'b'\)"),
@@ -308,7 +307,7 @@ def test_mistakes_are_value_errors(digits: Any, change: dict[str, Any], message:
         FullMatchClassifier(**options).fit(change.get("X", pixels), change.get("y", few))
 
 
-def test_weights_of_a_file(digits: Any, tmp_path: Path) -> None:
+def test_weights_from_a_file(digits: Any, tmp_path: Path) -> None:
     pixels, _, few = digits
     torch.save(build_network("wrn-10-1", 9, (1, 8, 8)).state_dict(), tmp_path / "a.pth")
     still = DIGITS | {"settings": ("training.ratio=1", "optimizer.rate=0")}
@@ -334,6 +333,6 @@ def test_one_setting_needs_no_tuple() -> None:
         FullMatchClassifier(settings="optimzer.rate=1").fit(x, y)
 
 
-def test_one_class_is_named_plainly() -> None:
+def test_a_single_class_is_named() -> None:
     with pytest.raises(ValueError, match=r"got only one class, 7$"):
         FullMatchClassifier().fit(np.zeros((4, 8, 8), np.uint8), np.full(4, 7))
