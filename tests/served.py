@@ -105,9 +105,9 @@ def odd_files(folder: Path) -> dict[str, bool]:
     picture.save(keep(f"{'long' * 60}.png", True))
     keep("empty.jpg", False).write_bytes(b"")
     keep("page.jpg", False).write_text("<html>404</html>")
-    picture.save(folder / "whole.jpg")
-    keep("cut.jpg", False).write_bytes((folder / "whole.jpg").read_bytes()[:300])
-    (folder / "whole.jpg").unlink()
+    picture.save(folder / "complete.jpg")
+    keep("cut.jpg", False).write_bytes((folder / "complete.jpg").read_bytes()[:300])
+    (folder / "complete.jpg").unlink()
     keep("notes.txt", False).write_text("not a picture")
     keep("apple.heic", False).write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic")
     # Its header claims 50,000 by 50,000 pixels.

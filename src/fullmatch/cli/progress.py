@@ -65,9 +65,9 @@ def estimate_with_progress(folder: RunFolder, source: Source | None = None) -> N
         print("Stopped. The model is trained, and the finished folds of the estimate are saved.")
         print(f"Resume with:\n  {folder.resume_command}")
         raise
-    known = {finding.kind for finding in folder.read_result().health}
+    reported = {finding.kind for finding in folder.read_result().health}
     for finding in store_estimate(folder, validation).health:
-        if finding.kind not in known:
+        if finding.kind not in reported:
             print_note(finding.sentence())
 
 

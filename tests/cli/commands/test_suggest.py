@@ -76,10 +76,10 @@ def test_positions_in_a_benchmark(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     run_suggest(digits_run(), "--out", tmp_path, "--indices", "-n", 5)
     assert sorted(path.name for path in tmp_path.iterdir()) == [PETS[0], PETS[3]]
-    found = {int(row["path"]) for row in read_rows(tmp_path / "suggestions.csv")}
+    positions = {int(row["path"]) for row in read_rows(tmp_path / "suggestions.csv")}
     hidden = set(range(len(data.load("digits").images)))
     hidden -= set(Split.load(digits_run() / "split.json").labeled)
-    assert len(found) == 5 and found <= hidden
+    assert len(positions) == 5 and positions <= hidden
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,10 @@ def test_starts_from_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     path = tmp_path / "weights.pth"
     assert any(note.startswith(f"starts from {path}: ") for note in result["notes"])
     assert f'weights = "{path}"' in Path("run/config.toml").read_text(encoding="utf-8")
-    found = load_file("run/model.safetensors")
+    trained = load_file("run/model.safetensors")
     for name, tensor in published.named_parameters():
         if not name.startswith("fc."):
-            assert torch.equal(found[f"network.body.{name}"], tensor), name
+            assert torch.equal(trained[f"network.body.{name}"], tensor), name
     assert not result["estimate"]["without_start"]  # its models start from the file too
 
 
