@@ -1,4 +1,4 @@
-"""Handwritten digits with four labels a class, through the scikit-learn estimator."""
+"""Handwritten digits with four labels per class, with the scikit-learn estimator."""
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -8,13 +8,13 @@ from sklearn.model_selection import train_test_split
 from fullmatch.estimator import FullMatchClassifier
 
 
-def accuracies(steps: int = 600, labels_per_class: int = 4) -> tuple[float, float]:
-    """Of a linear model on the labels alone, and of FullMatch on labels and unlabeled digits."""
+def compare(steps: int = 600, labels_per_class: int = 4) -> tuple[float, float]:
+    """Accuracy of a linear model on the labels only, and of FullMatch with all digits."""
     pixels, digits = load_digits(return_X_y=True)
     train, test, train_digits, test_digits = train_test_split(
         pixels, digits, test_size=500, random_state=0, stratify=digits
     )
-    labels = np.full(len(train), -1)  # nobody knows
+    labels = np.full(len(train), -1)  # unlabeled
     for digit in range(10):
         few = np.flatnonzero(train_digits == digit)[:labels_per_class]
         labels[few] = digit
@@ -26,12 +26,12 @@ def accuracies(steps: int = 600, labels_per_class: int = 4) -> tuple[float, floa
         batch=20,
         image_shape=(8, 8),  # the data set has rows of 64 pixels
         pixel_range=(0, 16),
-        flip=False,  # a mirrored 3 is no 3
+        flip=False,  # a mirrored 3 is not a 3
         settings=("training.ratio=3",),
     ).fit(train, labels)
     return linear.score(test, test_digits), full.score(test, test_digits)
 
 
 if __name__ == "__main__":
-    alone, together = accuracies()
-    print(f"40 labels alone: {alone:.1%}; with 1,257 unlabeled digits beside them: {together:.1%}")
+    linear, fullmatch = compare()
+    print(f"40 labels only: {linear:.1%}; with 1,257 unlabeled digits: {fullmatch:.1%}")

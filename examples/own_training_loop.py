@@ -1,4 +1,4 @@
-"""FullMatch's losses in a training loop of one's own: handwritten digits, four labels a class."""
+"""FullMatch's losses in your own training loop: handwritten digits, four labels per class."""
 
 import torch
 from sklearn.datasets import load_digits
@@ -8,18 +8,18 @@ from fullmatch.losses import FullMatchLoss
 
 
 def weak(images: Tensor) -> Tensor:
-    """Each batch shifted by at most a pixel."""
+    """The batch, shifted by at most one pixel."""
     return images.roll(torch.randint(-1, 2, (2,)).tolist(), dims=(2, 3))
 
 
 def strong(images: Tensor) -> Tensor:
-    """Shifted, with pixels rubbed out and noise over the rest."""
-    kept = torch.rand_like(images) > 0.2
-    return weak(images) * kept + 0.2 * torch.randn_like(images)
+    """Shifted, with some pixels erased, and noise over all of them."""
+    mask = torch.rand_like(images) > 0.2
+    return weak(images) * mask + 0.2 * torch.randn_like(images)
 
 
 def train(steps: int = 300, labels_per_class: int = 4) -> float:
-    """Accuracy on the pictures held out."""
+    """Train, and return the accuracy on held-out pictures."""
     torch.manual_seed(0)
     digits = load_digits()
     images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
@@ -37,7 +37,7 @@ def train(steps: int = 300, labels_per_class: int = 4) -> float:
     for step in range(steps):
         unlabeled = train_images[torch.randint(len(train_images), (140,))]
         views = torch.cat([weak(train_images[labeled]), weak(unlabeled), strong(unlabeled)])
-        # One pass for all three, so that batch normalisation, where there is any, sees them alike.
+        # One pass for all three, so that batch norm layers see them together.
         labeled_logits, weak_logits, strong_logits = model(views).split([len(labeled), 140, 140])
         loss = full(labeled_logits, classes[labeled], weak_logits, strong_logits)
         optimizer.zero_grad()

@@ -1,4 +1,4 @@
-"""A disk that fills up, for tests of what is left behind then."""
+"""A full disk, for tests of what is left behind."""
 
 import resource
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def full_disk(room: int = 100) -> Iterator[None]:
-    """No file grows beyond some bytes; ask for `capsys`, since pytest keeps output in files too."""
+    """Files are limited to some bytes; use it with `capsys`, since pytest writes to files too."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
     try:

@@ -1,4 +1,4 @@
-"""The example learns, from 40 labels, more than they alone would teach it."""
+"""The example of an own training loop: unlabeled digits improve the accuracy."""
 
 import runpy
 from pathlib import Path
