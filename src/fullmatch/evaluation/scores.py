@@ -57,7 +57,7 @@ def summarize_scores(scores: Scores) -> dict[str, float]:
 
 
 def finalize_scores(scores: Scores, curve: Sequence[float] = ()) -> FinalScores:
-    """Scores at the end, with the test accuracies seen in training where that is the protocol."""
+    """Scores at the end; `curve` has the test accuracies during training, for benchmarks."""
     return FinalScores(
         **asdict(scores),
         interval=wilson_interval(scores.top1, scores.images),

@@ -11,7 +11,7 @@ def percent(fraction: float) -> str:
 
 def describe_subject(result: RunResult, images: str = "images") -> str:
     """What a comparison with the baseline is about: all that the baseline did not have."""
-    # The baseline starts anew, since earlier weights may have seen unlabeled images.
+    # The baseline starts from new weights: earlier ones may come from unlabeled images.
     started = result.baseline is not None and result.baseline.start is not None
     weights = "together with the weights of the earlier run, " if started else ""
     if result.has_unlabeled:
@@ -70,7 +70,7 @@ def describe_without_start(estimate: Estimate) -> str:
     if not estimate.without_start:
         return ""
     return (
-        " These models did not start from the earlier run's weights, which may have learned from "
+        " These models did not start from the earlier run's weights, which may have been trained on "
         "the labels held out."
     )
 

@@ -49,7 +49,7 @@ def baseline_config(folder: RunFolder) -> ExperimentConfig:
         algorithm=Supervised(),
         baseline=False,
         data=replace(config.data, split=split),
-        # Earlier weights have seen unlabeled images.
+        # Earlier weights were trained on unlabeled images.
         model=replace(config.model, start=None),
     )
 

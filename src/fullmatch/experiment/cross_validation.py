@@ -62,7 +62,7 @@ def fold_steps(steps: int, least: int | None = None) -> int:
 
 
 class CrossValidation:
-    """Like a run: `run` does the work, then `estimate` is there; finished folds are kept."""
+    """Call `run` to the end, then read `estimate`; finished folds are saved and reused."""
 
     estimate: Estimate | None = None  # None until it is done, or where no label can be held out
 
@@ -76,7 +76,7 @@ class CrossValidation:
         self.dataset, self.folder = dataset, folder
         self.digests = compute_digests(dataset.images)
         self.folds = draw_folds(dataset, self.digests, config.seed)
-        # Earlier weights may have learned from the labels that are held out here.
+        # Earlier weights may have been trained on the labels that are held out here.
         self.without_start = config.model.start is not None
         fresh = replace(config, baseline=False, model=replace(config.model, start=None))
         self.config = with_steps(fresh, fold_steps(config.training.steps, least_steps))
@@ -92,7 +92,7 @@ class CrossValidation:
             self.estimate = self.summarize()
 
     def run_fold(self, fold: int, held_out: Tensor, baseline: bool) -> Iterator[FoldProgress]:
-        """Train without the held-out labels, and predict them; kept predictions are reused."""
+        """Train without the held-out labels, and predict them; saved predictions are reused."""
         config = replace(self.config, algorithm=Supervised()) if baseline else self.config
         dataset = without_held_out(self.dataset, held_out, self.digests)
         # The second name is that of earlier versions.
@@ -203,7 +203,7 @@ def predict_held_out(model: Assembly) -> Tensor:
 
 
 def fold_marks(config: ExperimentConfig, dataset: SemiDataset) -> list[str]:
-    """What identifies a fold's predictions: settings and data; the second is the mark of old."""
+    """What identifies a fold's predictions: settings and data; the second is of earlier versions."""
     data_hash = hash_dataset(dataset)
     table = config_table(config, name_of)
     # Earlier versions hashed less of the data.
@@ -223,7 +223,7 @@ def read_fold(path: Path, marks: list[str]) -> Tensor | None:
 
 
 def mean_by_picture(folds: list[Tensor], predictions: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Positions that were held out, and the mean of the probabilities that each was given."""
+    """Positions that were held out, and the mean of the probabilities predicted for each."""
     index, place = torch.unique(torch.cat(folds), return_inverse=True)
     total = torch.zeros(len(index), predictions[0].shape[1])
     total.index_add_(0, place, torch.cat(predictions))

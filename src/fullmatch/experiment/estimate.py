@@ -25,7 +25,7 @@ def prepare_estimate(
 ) -> CrossValidation | None:
     """The cross-validation that a finished run still lacks; None where it has a test or is done.
 
-    Run it, then call `store_estimate`; after an interrupt it goes on with the next fold.
+    Run it, then call `store_estimate`; after an interrupt it continues with the next fold.
     """
     result = folder.read_result()
     if not result.lacks_estimate:

@@ -1,4 +1,4 @@
-"""Fingerprints of pictures and labels: a run never goes on with other data than it began with."""
+"""Fingerprints of pictures and labels: a run never continues with other data than it began with."""
 
 import hashlib
 import os
@@ -15,16 +15,16 @@ def hash_dataset(dataset: SemiDataset) -> str:
     """Changes with the labels, with which are used, with the pictures, and with the test set.
 
     The first third covers labels and sizes only, the second the training pictures. Older
-    checkpoints kept only these first parts, which are still accepted.
+    checkpoints have only these first parts, which are still accepted.
     """
     labels = hashlib.sha256(repr((dataset.classes, dataset.images.shape)).encode())
     for part in (dataset.labels, dataset.labeled):
         labels.update(part.cpu().numpy().tobytes())
-    rest = hashlib.sha256(repr(hash_test(dataset)).encode())
-    rest.update(dataset.unlabeled.cpu().numpy().tobytes())
+    others = hashlib.sha256(repr(hash_test(dataset)).encode())
+    others.update(dataset.unlabeled.cpu().numpy().tobytes())
     if dataset.test_labels is not None:
-        rest.update(dataset.test_labels.cpu().numpy().tobytes())
-    return labels.hexdigest()[:16] + hash_pictures(dataset.images) + rest.hexdigest()[:16]
+        others.update(dataset.test_labels.cpu().numpy().tobytes())
+    return labels.hexdigest()[:16] + hash_pictures(dataset.images) + others.hexdigest()[:16]
 
 
 def check_unchanged(dataset: SemiDataset, current: str, earlier: str, when: str) -> None:

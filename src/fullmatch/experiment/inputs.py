@@ -1,4 +1,4 @@
-"""What a run is given: its pictures, the labels it may see, and where they are."""
+"""The inputs of a run: its pictures, the labels it may use, and where they are."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from fullmatch.storage.run_folder import RunFolder
 
 @dataclass(frozen=True)
 class RunInputs:
-    """Everything that a run learns from or is measured on."""
+    """Everything that a run is trained or measured on."""
 
     source: Source  # as read, before any pictures were left out
     split: Split | None  # None: all labels there are
@@ -50,7 +50,7 @@ def prepare_dataset(config: ExperimentConfig, source: Source, split: Split | Non
 
 
 def choose_split(config: ExperimentConfig, source: Source) -> Split | None:
-    """The labels a run may see: a file, a draw by seed, or, for own pictures, all there are."""
+    """The labels a run may use: a file, a draw by seed, or, for own pictures, all there are."""
     if config.data.split:
         return load_split(Path(config.data.split), config.data.labels)
     if not source.benchmark and config.data.labels is None:

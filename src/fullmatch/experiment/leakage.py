@@ -1,4 +1,4 @@
-"""Which pictures a run has learned from, kept as digests: none of them may measure it."""
+"""Which pictures a run was trained on, saved as digests: none of them may measure it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,15 +20,15 @@ Learned = Mapping[str, Tensor]  # digests, by the shape of the pictures they wer
 
 
 def pictures_learned_by(run: Assembly) -> Learned:
-    """What a run learns from, and the run did whose weights it starts from.
+    """The pictures of a run, and of the run whose weights it starts from.
 
     Benchmarks are identified by name, and need no digests.
     """
     start = run.config.model.start
-    found = dict(read_learned(RunFolder(Path(start)))) if start else {}
+    learned = dict(read_learned(RunFolder(Path(start)))) if start else {}
     for name, own in own_pictures(run).items():
-        found[name] = torch.unique(torch.cat([found[name], own]) if name in found else own)
-    return found
+        learned[name] = torch.unique(torch.cat([learned[name], own]) if name in learned else own)
+    return learned
 
 
 def own_pictures(run: Assembly) -> Learned:
@@ -40,10 +40,10 @@ def own_pictures(run: Assembly) -> Learned:
     return {"x".join(map(str, dataset.images.shape)): keys_of(dataset.images)[used]}
 
 
-def includes_all_pictures(run: Assembly, known: Learned) -> bool:
+def includes_all_pictures(run: Assembly, learned: Learned) -> bool:
     """Whether every picture of a run is among those that it began with."""
     parts = own_pictures(run).items()
-    return all(name in known and bool(torch.isin(own, known[name]).all()) for name, own in parts)
+    return all(name in learned and bool(torch.isin(own, learned[name]).all()) for name, own in parts)
 
 
 def read_learned(folder: RunFolder) -> Learned:
@@ -55,7 +55,7 @@ def read_learned(folder: RunFolder) -> Learned:
 
 
 def list_unknowns(run: Assembly) -> list[str]:
-    """What is not known about the test set of a run that starts from another."""
+    """Notes on what is not known about the test set of a run that starts from another."""
     start = run.config.model.start
     if start is None or run.dataset.test is None:
         return []
@@ -67,7 +67,7 @@ def list_unknowns(run: Assembly) -> list[str]:
 
 
 def describe_unknown(folder: RunFolder, data: str) -> str:
-    """A sentence where a run kept no digests, as early versions did not; else an empty one."""
+    """A note if a run saved no digests, as early versions did not; otherwise empty."""
     if folder.learned.exists() or data in DATASETS:
         return ""
     return (
@@ -77,15 +77,16 @@ def describe_unknown(folder: RunFolder, data: str) -> str:
 
 
 def find_learned(learned: Learned, store: ImageStore) -> Tensor:
-    """(N,) bool: which pictures of a store are among them, whatever size it has them at."""
-    found = torch.zeros(len(store), dtype=torch.bool)
+    """(N,) bool: which pictures of a store are among them; files are recognized at any size."""
+    learned_from = torch.zeros(len(store), dtype=torch.bool)
     for name, keys in learned.items():
         channels, height, width = map(int, name.split("x"))
         if store.shape == (channels, height, width):
-            found |= torch.isin(keys_of(store), keys)
+            learned_from |= torch.isin(keys_of(store), keys)
         elif store.paths:
-            found |= torch.isin(keys_of(FileStore(store.paths, (height, width), channels)), keys)
-    return found
+            resized = FileStore(store.paths, (height, width), channels)
+            learned_from |= torch.isin(keys_of(resized), keys)
+    return learned_from
 
 
 def find_learned_test_pictures(learned: Learned, dataset: SemiDataset) -> list[HealthFinding]:

@@ -23,8 +23,8 @@ RETRIES = 3
 def train_with_rollback(run: Run) -> Iterator[Record]:
     """A run's records; after a NaN loss it goes back and continues more slowly, up to three times.
 
-    Where it went back is kept beside the run, so the learning rate stays a function of the step: a
-    run that is killed and resumed goes the same way again.
+    The steps it went back to are saved, so that the learning rate stays a function of the step: a
+    run that is killed and resumed takes the same path again.
     """
     steps = run.folder.read_rollbacks()
     base_rate = run.trainer.rate
@@ -48,7 +48,7 @@ def train_with_rollback(run: Run) -> Iterator[Record]:
 
 
 def restore_in_place(run: Run, checkpoint: Checkpoint) -> None:
-    """Restore a state without new tensors: a recorded step goes on writing to the sums it knows."""
+    """Restore a state without new tensors, since a recorded step keeps writing to the same sums."""
     totals = run.state.totals
     sums = totals.sums
     if sums is not None and not checkpoint.facts.metrics:  # saved before the first step

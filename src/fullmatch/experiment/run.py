@@ -204,7 +204,7 @@ class Run(Assembly):
         self.folder.write_result(self.result)
 
     def score_test(self, records: list[LogRecord]) -> dict[str, FinalScores]:
-        """Final scores on the test images, whose predictions are kept; empty without any."""
+        """Final scores on the test images, whose predictions are saved; empty without any."""
         labels = self.dataset.test_labels
         if labels is None:
             return {}

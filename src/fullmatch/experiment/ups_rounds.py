@@ -1,4 +1,4 @@
-"""UPS as published: rounds of self-training, each a whole run that starts from new weights."""
+"""UPS as published: rounds of self-training, each a complete run from new weights."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

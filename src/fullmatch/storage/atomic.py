@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: a failed write leaves nothing, or the old file."""
+"""Files that are complete or not there: a failed write leaves nothing, or the old file."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Dataclasses as JSON files: written whole, read with every type checked."""
+"""Dataclasses as JSON files: written atomically, read with every type checked."""
 
 import dataclasses
 import enum

@@ -13,7 +13,7 @@ LARGEST = 2**63  # of integers: larger ones do not fit into a float or an array
 
 @dataclass(frozen=True)
 class LogRecord:
-    """What was logged at a step; metrics may be NaN, since that is what happened."""
+    """What was logged at a step; metrics may be NaN."""
 
     step: int
     metrics: dict[str, float]

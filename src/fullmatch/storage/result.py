@@ -28,7 +28,7 @@ class Scores:
 
 @dataclass(frozen=True, kw_only=True)
 class FinalScores(Scores):
-    """Scores at the end of training, with what was seen on the way."""
+    """Scores at the end of training, and what was measured during it."""
 
     interval: Interval
     # Benchmarks only, whose test images are looked at during training.

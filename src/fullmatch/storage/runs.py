@@ -1,4 +1,4 @@
-"""A whole run folder as values, finished or not; needs no torch."""
+"""A complete run folder as values, finished or not; needs no torch."""
 
 import tomllib
 from collections import Counter

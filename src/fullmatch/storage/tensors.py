@@ -1,4 +1,4 @@
-"""Tensors in a file: all of them or none, readable to whom the folder's other files are."""
+"""Files of tensors: complete or not there, with the same permissions as other files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,9 +11,9 @@ from fullmatch.storage.atomic import replacing
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], **metadata: str) -> None:
     """Replaces a file at once, so that a reader never sees half of it."""
-    whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as place:
         place.touch()
         mode = place.stat().st_mode
-        save_file(whole, place, metadata=metadata or None)
-        place.chmod(mode)  # safetensors' own lets nobody but the owner read, whatever the umask
+        save_file(contiguous, place, metadata=metadata or None)
+        place.chmod(mode)  # safetensors lets only the owner read it, whatever the umask
