@@ -70,8 +70,8 @@ def describe_without_start(estimate: Estimate) -> str:
     if not estimate.without_start:
         return ""
     return (
-        " These models did not start from the earlier run's weights, which may have been trained on "
-        "the labels held out."
+        " These models did not start from the earlier run's weights, which may have been trained "
+        "on the held-out labels."
     )
 
 

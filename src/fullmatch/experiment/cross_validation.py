@@ -203,7 +203,7 @@ def predict_held_out(model: Assembly) -> Tensor:
 
 
 def fold_marks(config: ExperimentConfig, dataset: SemiDataset) -> list[str]:
-    """What identifies a fold's predictions: settings and data; the second is of earlier versions."""
+    """What identifies a fold's predictions: settings and data; also as in earlier versions."""
     data_hash = hash_dataset(dataset)
     table = config_table(config, name_of)
     # Earlier versions hashed less of the data.

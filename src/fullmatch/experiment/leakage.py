@@ -43,7 +43,9 @@ def own_pictures(run: Assembly) -> Learned:
 def includes_all_pictures(run: Assembly, learned: Learned) -> bool:
     """Whether every picture of a run is among those that it began with."""
     parts = own_pictures(run).items()
-    return all(name in learned and bool(torch.isin(own, learned[name]).all()) for name, own in parts)
+    return all(
+        name in learned and bool(torch.isin(own, learned[name]).all()) for name, own in parts
+    )
 
 
 def read_learned(folder: RunFolder) -> Learned:
