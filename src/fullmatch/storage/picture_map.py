@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +62,10 @@ class Thumbnails:
 
 
 def write_map(path: Path, picture_map: PictureMap) -> None:
-    arrays = {n: np.ascontiguousarray(getattr(picture_map, n), kind) for n, kind in ARRAYS.items()}
+    arrays: dict[str, NDArray[Any]] = {
+        name: np.ascontiguousarray(getattr(picture_map, name), kind)
+        for name, kind in ARRAYS.items()
+    }
     facts = {"format": FORMAT, "names": picture_map.names, "classes": picture_map.classes}
     with replacing(path) as place:
         place.touch()
