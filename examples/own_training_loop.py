@@ -48,7 +48,8 @@ def train(steps: int = 300, labels_per_class: int = 4) -> float:
             print(f"pseudo-labels for {loss.metrics['selected']:.0%} of the images")
 
     with torch.no_grad():
-        return (model(test_images).argmax(1) == classes[1400:]).float().mean().item()
+        right = model(test_images).argmax(1) == classes[1400:]
+    return float(right.float().mean())
 
 
 if __name__ == "__main__":

@@ -36,41 +36,46 @@ def slow_ece(probs: np.ndarray, labels: np.ndarray, bins: int = 15) -> float:
 @pytest.mark.parametrize("classes", [2, 5, 6, 20])
 def test_against_others(classes: int) -> None:
     probs, labels = random_predictions(classes)
-    found = compute_scores(probs, labels)
+    scores = compute_scores(probs, labels)
     predicted = probs.argmax(dim=1)
-    assert found.top1 == (predicted == labels).double().mean().item()
-    assert np.array_equal(found.confusion, confusion_matrix(labels, predicted))
-    assert found.ece == pytest.approx(slow_ece(probs.double().numpy(), labels.numpy()), abs=1e-9)
+    assert scores.top1 == (predicted == labels).double().mean().item()
+    assert np.array_equal(scores.confusion, confusion_matrix(labels, predicted))
+    assert scores.ece == pytest.approx(slow_ece(probs.double().numpy(), labels.numpy()), abs=1e-9)
     for label in range(classes):
         members = labels == label
-        assert found.per_class[label] == pytest.approx(
+        assert scores.per_class[label] == pytest.approx(
             (predicted[members] == label).double().mean().item()
         )
     if classes <= 5:
-        assert found.top5 is None and "top5" not in summarize_scores(found)
+        assert scores.top5 is None and "top5" not in summarize_scores(scores)
     else:
         expected = top_k_accuracy_score(labels, probs.double(), k=5, labels=range(classes))
-        assert found.top5 == pytest.approx(expected)
-        assert summarize_scores(found) == {"top1": found.top1, "top5": found.top5, "ece": found.ece}
+        assert scores.top5 == pytest.approx(expected)
+        assert summarize_scores(scores) == {
+            "top1": scores.top1,
+            "top5": scores.top5,
+            "ece": scores.ece,
+        }
 
 
 def test_class_without_images_and_sure_predictions() -> None:
     probs = torch.eye(3)[[0, 0, 1]]
-    found = compute_scores(probs, torch.tensor([0, 0, 0]))
-    assert found.per_class == (pytest.approx(2 / 3), None, None)
-    assert found.top1 == pytest.approx(2 / 3) and found.ece == pytest.approx(1 / 3)
+    scores = compute_scores(probs, torch.tensor([0, 0, 0]))
+    assert scores.per_class == (2 / 3, None, None)
+    assert scores.top1 == pytest.approx(2 / 3) and scores.ece == pytest.approx(1 / 3)
 
 
 def test_probabilities_come_in_order_and_without_gradient() -> None:
     images = torch.arange(7, dtype=torch.uint8).reshape(7, 1, 1, 1)
     weight = torch.ones(1, requires_grad=True)
-    found = predict_probabilities(
+    probabilities = predict_probabilities(
         lambda batch: batch.flatten(1) * weight,
         TensorStore(images),
         batch=3,
         device=torch.device("cpu"),
     )
-    assert found.flatten().tolist() == [0, 1, 2, 3, 4, 5, 6] and not found.requires_grad
+    assert probabilities.flatten().tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert not probabilities.requires_grad
 
 
 def test_final_scores_say_how_each_number_was_chosen() -> None:

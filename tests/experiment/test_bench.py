@@ -32,7 +32,7 @@ def test_stages_add_up_to_the_step() -> None:
     assert sum(spent.values()) - spent["step"] < 10 * spent["step"]
     assert result.milliseconds_waited_for_pictures == 0
     assert result.algorithm == "fullmatch"
-    assert result.kernels is result.machine is result.copies_from_host is None
+    assert (result.kernels, result.machine, result.copies_from_host) == (None, None, None)
 
 
 def test_measuring_waits_for_the_device() -> None:

@@ -65,8 +65,12 @@ def test_foreign_tensors(tmp_path: Path) -> None:
     save_file({"weight": torch.zeros(3)}, path)
     with pytest.raises(UserError, match="not a fullmatch model"):
         Classifier.load(path)
-    about = {"model": "wrn-10-1", "image": [1, 8, 8], "classes": ["a", "b"]}
-    about["appearance"] = {"mean": [0.5], "std": [0.5]}
+    about = {
+        "model": "wrn-10-1",
+        "image": [1, 8, 8],
+        "classes": ["a", "b"],
+        "appearance": {"mean": [0.5], "std": [0.5]},
+    }
     save_file({"network.other": torch.zeros(3)}, path, metadata={"fullmatch": json.dumps(about)})
     with pytest.raises(UserError, match="does not fit the model 'wrn-10-1'"):
         Classifier.load(path)
