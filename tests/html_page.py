@@ -1,10 +1,13 @@
 """A strict HTML parser for pages: elements are closed, ids are unique, links have targets."""
 
+import base64
+import hashlib
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from itertools import pairwise
 
-VOID = {"meta", "img", "br", "link"}
+VOID = {"meta", "img", "input", "br", "link"}
 SELF_CLOSING = {"g", "path", "use", "image", "rect"}  # in SVG only
 
 
@@ -12,6 +15,7 @@ SELF_CLOSING = {"g", "path", "use", "image", "rect"}  # in SVG only
 class ParsedPage:
     tags: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    scripts: list[str] = field(default_factory=list)  # that a browser would run
 
     @property
     def text(self) -> str:
@@ -34,6 +38,8 @@ class Parser(HTMLParser):
         self.page.tags.append((tag, dict(attrs)))
         if tag not in VOID:
             self.open.append(tag)
+        if tag == "script" and "type" not in dict(attrs):
+            self.page.scripts.append("")
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag in SELF_CLOSING, tag
@@ -43,7 +49,9 @@ class Parser(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] not in ("style", "script"):
+        if self.open and self.open[-1] == "script" and "type" not in self.page.tags[-1][1]:
+            self.page.scripts[-1] += data
+        elif self.open and self.open[-1] not in ("style", "script"):
             self.page.texts.append(data)
 
 
@@ -62,8 +70,20 @@ def parse_page(text: str) -> ParsedPage:
     assert len(page.named("nav")) == (len(page.named("section")) > 1)
     assert len(page.named("table")) == len(page.named("caption"))
     assert all(heading.get("scope") in ("col", "row") for heading in page.named("th"))
-    assert len(page.named("script")) == 1 and page.named("html")[0]["lang"] == "en"
+    assert page.named("html")[0]["lang"] == "en"
+    check_scripts(page)
     return page
+
+
+def check_scripts(page: ParsedPage) -> None:
+    """Its own scripts may run, and no others; data in the page is JSON."""
+    policy = next(meta["content"] or "" for meta in page.named("meta") if "http-equiv" in meta)
+    digests = [hashlib.sha256(script.encode()).digest() for script in page.scripts]
+    hashes = [base64.b64encode(digest).decode() for digest in digests]
+    assert hashes and re.findall(r"'sha256-([^']+)'", policy) == hashes
+    kinds = [script["type"] for script in page.named("script") if "type" in script]
+    assert set(kinds) <= {"application/json"}
+    assert len(kinds) + len(hashes) == len(page.named("script"))
 
 
 def check_links(page: ParsedPage) -> None:

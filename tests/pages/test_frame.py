@@ -39,6 +39,15 @@ def test_only_its_own_script_may_run_and_nothing_may_load() -> None:
     assert policy.startswith("default-src 'none';") and "http" not in policy
 
 
+def test_sections_bring_scripts_and_styles_of_their_own() -> None:
+    with_script = Section("one", "One", tag("p", "1"), "alert(1 < 2)", ".one { color: red; }")
+    without_content = Section("two", "Two", Markup(""), "alert(3)", ".two {}")
+    text = render_page("title", "", [with_script, without_content])
+    assert parse_page(text).scripts[1:] == ["alert(1 < 2)"]  # its hash is in the policy too
+    assert ".one { color: red; }" in text
+    assert "alert(3)" not in text and ".two {}" not in text
+
+
 def test_only_reports_are_replaced(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     write_page(path, render_page("one", "", []))

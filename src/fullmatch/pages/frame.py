@@ -26,24 +26,28 @@ class Section(NamedTuple):
     key: str
     heading: str
     content: Markup
+    script: str = ""  # JavaScript that it needs
+    style: str = ""  # CSS that it needs
 
 
 def render_page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
     """A whole page; sections without content are left out."""
-    return page_template().render(
+    sections = [section for section in sections if section.content]
+    scripts = [resource("theme.js"), *(each.script for each in sections if each.script)]
+    return load_template("fullmatch.pages", "frame.html.j2").render(
         title=title,
         subtitle=subtitle,
-        sections=[section for section in sections if section.content],
-        policy=content_security_policy(),
+        sections=sections,
+        policy=content_security_policy(scripts),
         generator=Markup(GENERATOR),
-        style=Markup(stylesheet()),
-        script=Markup(resource("theme.js")),
+        style=Markup(stylesheet() + "".join(section.style for section in sections)),
+        scripts=[Markup(script) for script in scripts],
         version=fullmatch.__version__,
     )
 
 
 @cache
-def page_template() -> Template:
+def load_template(package: str, name: str) -> Template:
     environment = Environment(
         autoescape=True,
         trim_blocks=True,
@@ -51,7 +55,7 @@ def page_template() -> Template:
         keep_trailing_newline=True,
         undefined=StrictUndefined,
     )
-    return environment.from_string(resource("frame.html.j2"))
+    return environment.from_string(resource(name, package))
 
 
 def stylesheet() -> str:
@@ -65,17 +69,18 @@ def stylesheet() -> str:
     )
 
 
-def content_security_policy() -> str:
-    """Nothing may be loaded, and only our own script may run."""
-    digest = base64.b64encode(hashlib.sha256(resource("theme.js").encode()).digest()).decode()
+def content_security_policy(scripts: Sequence[str]) -> str:
+    """Nothing may be loaded, and only these scripts may run."""
+    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     return (
         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
-        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+        f"script-src {hashes}; base-uri 'none'; form-action 'none'"
     )
 
 
-def resource(name: str) -> str:
-    return (files("fullmatch.pages") / name).read_text(encoding="utf-8")
+def resource(name: str, package: str = "fullmatch.pages") -> str:
+    return (files(package) / name).read_text(encoding="utf-8")
 
 
 def write_page(path: Path, text: str) -> None:
