@@ -78,9 +78,14 @@ def test_same_seed_same_model_and_other_seed_another(digits: Any) -> None:
 
 
 def test_leaves_generators_and_folders_as_they_were(
-    digits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    digits: Any,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pixels, _, few = digits
+    # PyTorch makes a folder for its compiler when that is first imported.
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("compiler")))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = torch.get_rng_state(), str(np.random.get_state()), random.getstate()
