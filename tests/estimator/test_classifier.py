@@ -198,12 +198,12 @@ def test_pixel_range_of_training_is_used_in_prediction(digits: Any) -> None:
     assert (fitted.predict_proba(dark) == fitted.predict_proba(np.rint(dark))).all()
 
 
-@pytest.mark.parametrize("kind", ["words", "objects", "floats", "none missing", "bool"])
+@pytest.mark.parametrize("kind", ["strings", "objects", "floats", "none missing", "bool"])
 def test_labels_of_every_kind(digits: Any, kind: str) -> None:
     pixels, labels, few = digits
     names = np.array(["null", "eins", "zwei"])
     y: Any = {
-        "words": np.where(few < 0, "", names[few]),
+        "strings": np.where(few < 0, "", names[few]),
         "objects": np.array([None if c < 0 else names[c] for c in few], object),
         "floats": np.where(few < 0, np.nan, few),
         "none missing": labels,

@@ -119,19 +119,19 @@ def inverted(source: Source) -> Source:
 
 
 @pytest.mark.parametrize("changed", [without_one, exchanged, inverted])
-@pytest.mark.parametrize("begun", [True, False])
-def test_changed_pictures_are_not_compared(tmp_path: Path, changed: Any, begun: bool) -> None:
+@pytest.mark.parametrize("started", [True, False])
+def test_changed_pictures_are_not_compared(tmp_path: Path, changed: Any, started: bool) -> None:
     out = RunFolder.planned("own", tmp_path / "run")
     folder = finish(start(config("fullmatch", "data.labels=40"), out, own())).folder
-    if begun:
+    if started:
         baseline = prepare_baseline(folder, own())
         assert baseline is not None
         stop_after(baseline, 2)
     with pytest.raises(UserError, match=r"have changed since .*; restore them, or start a new run"):
         prepare_baseline(folder, changed(own()))
-    assert folder.baseline.exists() is begun  # a refused run leaves nothing behind
+    assert folder.baseline.exists() is started  # a refused run leaves nothing behind
     restored = prepare_baseline(folder, own())
-    assert restored is not None and restored.state.step == 2 * begun
+    assert restored is not None and restored.state.step == 2 * started
     finish(restored)
     assert compare_with_baseline(folder) is not None
 

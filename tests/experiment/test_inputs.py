@@ -58,10 +58,10 @@ def test_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_what_a_new_run_gets(tmp_path: Path) -> None:
     folder = clean_folder(tmp_path / "pets", labels=2, unlabeled=1)
-    asked = config("fullmatch", "data.labels=none", "data.size=16", data=str(folder))
-    complete, inputs = load_inputs(asked)
-    assert complete == asked and inputs.split is None
-    assert inputs.dataset.images.shape == load_source(asked).images.shape == (3, 16, 16)
+    requested = config("fullmatch", "data.labels=none", "data.size=16", data=str(folder))
+    complete, inputs = load_inputs(requested)
+    assert complete == requested and inputs.split is None
+    assert inputs.dataset.images.shape == load_source(requested).images.shape == (3, 16, 16)
     assert len(inputs.dataset.labeled) == 6 and len(inputs.dataset.unlabeled) == 9
     complete, inputs = load_inputs(config(), digits())
     assert inputs.source is digits() and inputs.split is not None

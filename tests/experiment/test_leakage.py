@@ -53,13 +53,13 @@ def own(*, training: int = 0, test: int = 0) -> Source:
     )
 
 
-def begun(out: Path, source: Source, *settings: str, algorithm: str = "fullmatch") -> Run:
+def start_run(out: Path, source: Source, *settings: str, algorithm: str = "fullmatch") -> Run:
     chosen = config(algorithm, "data.labels=none", *settings)
     return start(chosen, RunFolder.planned("own", out), source)
 
 
 def trained(out: Path, source: Source, *settings: str, algorithm: str = "fullmatch") -> RunFolder:
-    return finish(begun(out, source, *settings, algorithm=algorithm)).folder
+    return finish(start_run(out, source, *settings, algorithm=algorithm)).folder
 
 
 def count_learned(folder: RunFolder, source: Source) -> tuple[int, int]:
@@ -96,23 +96,23 @@ def test_an_earlier_run_was_trained_on_test_pictures(tmp_path: Path) -> None:
     assert comparison is not None and comparison.verdict is Verdict.INVALID
     page = write_report(second.path, tmp_path / "page.html", source).read_text(encoding="utf-8")
     assert page.count(message) == 2 and message in render_card(TrainedRun(second.path))
-    third = begun(tmp_path / "third", source, f"model.start={second.path}")
+    third = start_run(tmp_path / "third", source, f"model.start={second.path}")
     # The weights of the second run come from the first.
     assert sum(message in note for note in third.notes) == 1
-    assert begun(tmp_path / "fresh", source).leaks == []
+    assert start_run(tmp_path / "fresh", source).leaks == []
 
 
 def test_a_resumed_run_reports_the_same(tmp_path: Path) -> None:
     first, source = trained(tmp_path / "first", own(training=20)), own(test=30)
     settings = f"model.start={first.path}"
     straight = trained(tmp_path / "straight", source, settings)
-    killed, broken = begun(tmp_path / "killed", source, settings), tmp_path / "broken"
-    stop_after(begun(broken, source, settings), 2)
+    killed, broken = start_run(tmp_path / "killed", source, settings), tmp_path / "broken"
+    stop_after(start_run(broken, source, settings), 2)
     for path in (killed.folder.path, broken):
         finish(resume(RunFolder(path), source))
         assert read_outputs(path) == read_outputs(straight.path)
         assert load_file(path / "learned.safetensors").keys() == {"1x8x8"}
-    abandon_after(begun(tmp_path / "gone", source, settings), 6)
+    abandon_after(start_run(tmp_path / "gone", source, settings), 6)
     first.path.rename(tmp_path / "elsewhere")
     assert resume(RunFolder(tmp_path / "gone"), source).leaks == killed.leaks != []
 
@@ -168,7 +168,7 @@ def test_one_changed_picture_of_many_is_noticed(
     """The hash of a data set covers only some pictures."""
     monkeypatch.setattr(identity, "SAMPLE", 10)
     source = own(training=20)
-    stop_after(begun(tmp_path / "run", source), 2)
+    stop_after(start_run(tmp_path / "run", source), 2)
     pixels = source.images.read(torch.arange(140))
     pixels[131] = 255 - pixels[131]
     assert hash_pictures(TensorStore(pixels)) == hash_pictures(source.images)
@@ -182,7 +182,7 @@ def test_runs_without_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """As in earlier versions: a note says what is not known, and a resumed run records it."""
     source = own(training=20)
     names = ("data.name=pictures", "model.name=wrn-10-1")
-    stop_after(begun(tmp_path / "run", source, *names), 2)
+    stop_after(start_run(tmp_path / "run", source, *names), 2)
     folder = RunFolder(tmp_path / "run")
     folder.learned.unlink()
     finish(resume(folder, source))
@@ -192,5 +192,5 @@ def test_runs_without_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("fullmatch.inference.evaluate.load_source", lambda config: source)
     monkeypatch.setattr("fullmatch.inference.evaluate.require_data", lambda *_: None)
     assert evaluate_run(folder).images == 50 and message in evaluate_run(folder).notes[0]
-    second = begun(tmp_path / "second", source, *names, f"model.start={folder.path}")
+    second = start_run(tmp_path / "second", source, *names, f"model.start={folder.path}")
     assert sum(message in note for note in second.notes) == 1

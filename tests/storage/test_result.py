@@ -120,7 +120,7 @@ BENCHMARK_1: dict[str, Any] = {
         "images": 500,
     },
 }
-# As fullmatch 0.1 wrote it: a run on somebody's pictures, with its estimate.
+# As fullmatch 0.1 wrote it: a run on a user's own pictures, with its estimate.
 PICTURES_1: dict[str, Any] = {
     **{name: BENCHMARK_1[name] for name in BENCHMARK_1 if name not in ("teacher", "labels_only")},
     "data": "pictures",

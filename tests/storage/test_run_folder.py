@@ -27,13 +27,13 @@ def test_numbers_go_up_and_nothing_is_touched(
 def test_many_at_once_get_a_number_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     planned = [RunFolder.planned("x") for _ in range(20)]
-    found: list[Path] = []
-    threads = [threading.Thread(target=lambda f=f: found.append(f.make().path)) for f in planned]
+    made: list[Path] = []
+    threads = [threading.Thread(target=lambda f=f: made.append(f.make().path)) for f in planned]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set(found)) == 20
+    assert len(set(made)) == 20
 
 
 def test_existing_folder_is_refused(tmp_path: Path) -> None:
