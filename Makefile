@@ -33,7 +33,7 @@ results: $(READY)
 	$(BIN)/fullmatch reproduce page
 
 # uv installs in seconds; where it cannot be had or fails, pip does the same, slower.
-WANTED := -c constraints.txt -e '.[dev,export,timm,hub]'
+WANTED := -c constraints.txt -e '.[dev,export,hub]'
 
 $(READY): pyproject.toml constraints.txt
 	@$(SYSTEM_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

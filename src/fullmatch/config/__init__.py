@@ -9,6 +9,7 @@ from fullmatch.config.schema import (
     config_table,
     experiment_config,
     fingerprint,
+    without_added_defaults,
 )
 from fullmatch.config.tables import (
     SettingsTable,
@@ -34,4 +35,5 @@ __all__ = [
     "parse_overrides",
     "read_toml",
     "to_table",
+    "without_added_defaults",
 ]

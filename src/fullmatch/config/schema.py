@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from fullmatch.config.limits import Amount, Count, Limits, Seed, Share, check_limits
+from fullmatch.config.limits import Amount, Count, Limits, Natural, Seed, Share, check_limits
 from fullmatch.config.tables import (
     SettingsTable,
     from_table,
@@ -36,6 +36,11 @@ class ModelConfig:
     start: str | None = None  # a finished run whose weights initialize the network
     weights: str | None = None  # a file of weights that initialize the network
     norm_momentum: Share = 0.001  # of a Wide ResNet's running statistics
+    body: Literal["trained", "frozen"] = "trained"  # frozen: only a linear head is trained
+    # What the head of a frozen body starts from: zero, logistic regression on the labels, or labels
+    # propagated to the unlabeled pictures.
+    head: Literal["zero", "logistic", "propagation"] = "zero"
+    crops: Natural = 1  # weak and strong crops per picture that a frozen body computes beforehand
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +83,8 @@ class ExperimentConfig:
     def __post_init__(self) -> None:
         check_limits(self)
         model = self.model
+        if model.head != "zero" and model.body != "frozen":
+            raise UserError(f"model.head = {model.head} needs model.body = frozen")
         if model.weights is not None and (model.pretrained or model.start is not None):
             other = "model.pretrained" if model.pretrained else "model.start"
             raise UserError(f"model.weights and {other} are both set; remove one of them")
@@ -105,7 +112,23 @@ def config_table(config: ExperimentConfig, name: Callable[[Any], str]) -> Settin
     return table | {"algorithm": {"name": name(config.algorithm)} | table["algorithm"]}
 
 
+# Settings that fullmatch 0.1 did not have, with the values that do what it did.
+ADDED_SINCE_0_1: dict[str, dict[str, Any]] = {
+    "model": {"body": "trained", "head": "zero", "crops": 1},
+}
+
+
+def without_added_defaults(table: Mapping[str, Any]) -> SettingsTable:
+    """The table without settings added later that have their default: an old run has none."""
+    return {
+        name: {k: v for k, v in part.items() if k not in added or added[k] != v}
+        if (added := ADDED_SINCE_0_1.get(name)) and isinstance(part, Mapping)
+        else part
+        for name, part in table.items()
+    }
+
+
 def fingerprint(table: Mapping[str, Any]) -> str:
-    """A hash that changes with every setting."""
-    text = json.dumps(table, sort_keys=True, default=str)
+    """A hash that changes with every setting; the same for a run of an earlier version."""
+    text = json.dumps(without_added_defaults(table), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

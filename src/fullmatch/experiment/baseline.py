@@ -6,13 +6,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fullmatch.algorithms import Supervised
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source
 from fullmatch.errors import UserError
 from fullmatch.evaluation.paired import compare_paired
+from fullmatch.experiment.feature_pass import PassOptions
 from fullmatch.experiment.identity import check_unchanged
 from fullmatch.experiment.leakage import LEAKED
+from fullmatch.experiment.presets import labels_only
 from fullmatch.experiment.run import Run, resume, start
 from fullmatch.experiment.settings import read_config
 from fullmatch.storage.predictions import Predictions
@@ -33,9 +34,10 @@ def prepare_baseline(folder: RunFolder, source: Source | None = None) -> Run | N
     def accept(run: Run) -> None:
         check_unchanged(run.dataset, run.data_hash, data_hash, f"{folder.path} was trained")
 
+    options = PassOptions(folder=folder.feature_cache)  # a frozen body's features are the same
     if not inner.started:
-        return start(baseline_config(folder), inner, source, accept)
-    run = resume(inner, source)
+        return start(baseline_config(folder), inner, source, accept, options)
+    run = resume(inner, source, options)
     accept(run)
     return run
 
@@ -44,14 +46,9 @@ def baseline_config(folder: RunFolder) -> ExperimentConfig:
     """The settings of a run, for the labels only."""
     config = read_config(folder)
     split = str(folder.split) if folder.split.exists() else None
-    return replace(
-        config,
-        algorithm=Supervised(),
-        baseline=False,
-        data=replace(config.data, split=split),
-        # Earlier weights were trained on unlabeled images.
-        model=replace(config.model, start=None),
-    )
+    # Earlier weights were trained on unlabeled images.
+    config = replace(config, model=replace(config.model, start=None))
+    return replace(labels_only(config), data=replace(config.data, split=split))
 
 
 def compare_with_baseline(folder: RunFolder) -> PairedComparison | None:

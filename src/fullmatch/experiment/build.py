@@ -1,7 +1,7 @@
 """From a config to everything a step needs: data, algorithm and training meet here."""
 
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -12,17 +12,22 @@ import fullmatch
 from fullmatch import data, distributed
 from fullmatch.augment.views import Augmenter
 from fullmatch.config import ExperimentConfig
-from fullmatch.core import Network, Task
+from fullmatch.core import Algorithm, Network, Task, Views
 from fullmatch.data import SemiDataset
 from fullmatch.data.feed import Feed, build_feed
+from fullmatch.data.stores.embeddings import EmbeddingStore
 from fullmatch.errors import many
 from fullmatch.evaluation.scores import compute_scores, predict_probabilities
 from fullmatch.experiment.classifier import Classifier
+from fullmatch.experiment.feature_pass import FrozenFeatures
+from fullmatch.experiment.probe import fit_initial_head
 from fullmatch.experiment.warm_start import load_initial_weights
 from fullmatch.models import build_network, feature_map_shape
+from fullmatch.models.frozen import FrozenNetwork, HeadNetwork
 from fullmatch.models.kernels import register_operators, synchronize_batch_norms
 from fullmatch.models.weights import use_published_normalization
 from fullmatch.storage.result import Scores
+from fullmatch.training.cached_views import CachedViews
 from fullmatch.training.execution import (
     RecordedStep,
     compile_augmentation,
@@ -62,9 +67,14 @@ class Assembly:
     announced: ClassVar["Assembly | None"] = None  # the one that other processes train too
 
     def __init__(
-        self, config: ExperimentConfig, dataset: SemiDataset, started: str | None = None
+        self,
+        config: ExperimentConfig,
+        dataset: SemiDataset,
+        started: str | None = None,
+        features: FrozenFeatures | None = None,
     ) -> None:
         self.config, self.dataset, self.started = config, dataset, started
+        self.features = features  # of a frozen body
         self.device = choose_device()
         self.notes: list[str] = list(dataset.notes)
         with preserve_rng(self.device):
@@ -86,6 +96,8 @@ class Assembly:
 
     def build_network(self) -> Network:
         """The network with the weights that it starts from, and the views that fit them."""
+        if self.config.model.body == "frozen":
+            return self.build_head()
         model = self.config.model
         student = build_network(
             model.name,
@@ -105,8 +117,22 @@ class Assembly:
             self.notes.append(f"{unsynchronized} norm layers of {model.name} are not synchronized")
         return student
 
+    def build_head(self) -> Network:
+        """Only the head, since the body's embeddings were computed before."""
+        features = self.features
+        assert features is not None, "a frozen body needs its features"
+        self.augment = Augmenter(features.model.appearance, self.config.data.strong).to(self.device)
+        student = HeadNetwork(features.training.shape[2], self.dataset.num_classes)
+        if self.started is None:
+            self.started = features.model.note
+            fit_initial_head(student, self.config, self.dataset, features)
+        self.notes += [self.started] if self.started else []
+        return student
+
     def describe_task(self, student: Network) -> Task:
         image = self.view_shape()
+        if self.features is not None:
+            image = (self.features.training.shape[2], 1, 1)
         feature_map = feature_map_shape(student, image)
         return Task(
             num_classes=self.dataset.num_classes,
@@ -134,8 +160,12 @@ class Assembly:
     def build_feed(self) -> Feed:
         config, training = self.config, self.config.training
         ratio = config.algorithm.ratio if training.ratio is None else training.ratio
+        dataset = self.dataset
+        if self.features is not None:
+            rows = self.features.training[:, :, None]
+            dataset = replace(dataset, images=EmbeddingStore(rows))
         feed = build_feed(
-            self.dataset, batch=training.batch, ratio=ratio, seed=config.seed, device=self.device
+            dataset, batch=training.batch, ratio=ratio, seed=config.seed, device=self.device
         )
         self.notes += feed.notes
         return feed
@@ -151,7 +181,7 @@ class Assembly:
         self.notes.append(f"runs on {where}: {self.execution}, {precision}")
         # Not compiled, for code that looks at parts of a step.
         algorithm = self.state.algorithm
-        self.augmentation = Augmentation(self.augment, algorithm.views)
+        self.augmentation = self.build_augmentation(algorithm.views)
         self.loss = Loss(self.state.student, self.state.teacher, algorithm)
         if not self.eager:
             register_operators()
@@ -164,6 +194,12 @@ class Assembly:
             clip=self.config.optimizer.clip,
             bf16=self.bf16,
         )
+
+    def build_augmentation(self, views: Views) -> Augmentation | CachedViews:
+        if self.features is None:
+            return Augmentation(self.augment, views)
+        columns = {"plain": (0,), "weak": self.features.weak, "strong": self.features.strong}
+        return CachedViews(views, columns)
 
     def build_trainer(self, feed: Feed) -> Trainer:
         training, optimizer = self.config.training, self.config.optimizer
@@ -211,18 +247,34 @@ class Assembly:
         return (channels, crop, crop) if crop else (channels, height, width)
 
     def predict(self, who: str, images: data.ImageStore) -> Tensor:
+        if self.features is not None and self.features.test is not None:
+            return self.predict_embeddings(who, self.features.test)
         classifier = self.classifier(who).eval()
         with autocast(self.device, self.bf16):
             return predict_probabilities(
                 classifier, images, batch=EVALUATION_BATCH, device=self.device
             )
 
-    def classifier(self, who: str) -> Classifier:
+    @torch.no_grad()
+    def predict_embeddings(self, who: str, rows: Tensor) -> Tensor:
+        """Class probabilities of embeddings (N, D)."""
+        network, algorithm = self.trained(who)
+        network.eval()
+        return algorithm.predict(network, rows.to(self.device)[:, :, None, None])
+
+    def trained(self, who: str) -> tuple[Network, Algorithm]:
         state = self.state
-        student = who == "student"
+        if who == "student":
+            return state.student, state.algorithm
+        return state.teacher, state.teacher_algorithm()
+
+    def classifier(self, who: str) -> Classifier:
+        network, algorithm = self.trained(who)
+        if self.features is not None:
+            network = join_head(self.features, network).to(self.device)
         return Classifier(
-            state.student if student else state.teacher,
-            state.algorithm if student else state.teacher_algorithm(),
+            network,
+            algorithm,
             self.augment,
             classes=self.dataset.classes,
             image=self.dataset.images.shape,
@@ -244,6 +296,14 @@ class Assembly:
         test = self.dataset.test
         assert test is not None
         return test.to(self.device) if isinstance(test, data.TensorStore) else test
+
+
+def join_head(features: FrozenFeatures, network: Network) -> FrozenNetwork:
+    """The whole network, from images to logits, with a trained head."""
+    assert isinstance(network, HeadNetwork)
+    whole = FrozenNetwork(features.model.body, features.embedding, network.head.out_features)
+    whole.head.load_state_dict(network.head.state_dict())
+    return whole
 
 
 def choose_device() -> torch.device:

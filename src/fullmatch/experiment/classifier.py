@@ -14,7 +14,8 @@ from fullmatch.augment.views import Augmenter
 from fullmatch.config import from_table, to_table
 from fullmatch.core import Algorithm, Appearance, Network, Task
 from fullmatch.errors import UserError
-from fullmatch.models import build_network
+from fullmatch.models import Backbone, build_network
+from fullmatch.models.frozen import Embedding, FrozenBody, FrozenNetwork
 from fullmatch.storage.tensors import write_tensors
 from fullmatch.training.randomness import preserve_rng
 
@@ -49,6 +50,8 @@ class Classifier(nn.Module):
             "classes": self.classes,
             "appearance": to_table(self.augment.appearance),
         }
+        if isinstance(self.network, FrozenNetwork):
+            about["frozen"] = describe_frozen(self.network)
         tensors = {f"network.{n}": t for n, t in self.network.state_dict().items()}
         if type(self.algorithm).predict is not Algorithm.predict:
             # The algorithm's own head is the classifier, so it is saved too.
@@ -68,7 +71,7 @@ class Classifier(nn.Module):
         except (KeyError, IndexError, TypeError, UserError) as error:
             raise other_version(path, error) from None
         with preserve_rng(torch.device("cpu")):  # the first weights are drawn, then replaced
-            body = build_network(model, len(classes), view)
+            body = build_saved_network(about, len(classes), view)
         classifier = cls(body, algorithm, Augmenter(appearance), classes=classes, image=image)
         if classifier.state_dict().keys() != tensors.keys():
             raise UserError(
@@ -115,3 +118,31 @@ def other_version(path: Path, error: Exception) -> UserError:
         f"{path} was not written by this version of fullmatch ({reason}); use the version that "
         "wrote it, or train it again with: fullmatch train"
     )
+
+
+def describe_frozen(network: FrozenNetwork) -> dict[str, Any]:
+    """What is needed to build a network with a frozen body again."""
+    classifier = network.body.classifier
+    return {
+        "sizes": network.body.sizes,
+        "widths": network.embedding.widths,
+        "dimensions": network.embedding.dimensions,
+        "classifier": None if classifier is None else classifier.out_features,
+    }
+
+
+def build_saved_network(
+    about: dict[str, Any], num_classes: int, view: tuple[int, int, int]
+) -> Network:
+    """A network as it was saved, before its weights are read."""
+    network = build_network(about["model"], num_classes, view)
+    if "frozen" not in about:
+        return network
+    frozen = about["frozen"]
+    if not isinstance(network, Backbone):
+        raise UserError(f"model {about['model']!r} has no body to freeze")
+    count = frozen["classifier"]
+    classifier = None if count is None else nn.Linear(network.head.in_features, int(count))
+    body = FrozenBody(network.body, classifier, tuple(map(int, frozen["sizes"])))
+    embedding = Embedding(tuple(frozen["widths"]), tuple(frozen["dimensions"]))
+    return FrozenNetwork(body, embedding, num_classes)

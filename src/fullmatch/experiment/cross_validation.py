@@ -16,8 +16,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from fullmatch.algorithms import Supervised, name_of
-from fullmatch.config import ExperimentConfig, config_table, fingerprint
+from fullmatch.algorithms import name_of
+from fullmatch.config import ExperimentConfig, config_table, fingerprint, without_added_defaults
 from fullmatch.data import SemiDataset, TensorStore
 from fullmatch.data.quality.cleaning import balance_classes
 from fullmatch.data.quality.duplicates import find_exact_duplicates
@@ -25,8 +25,9 @@ from fullmatch.data.quality.fingerprints import compute_digests
 from fullmatch.evaluation.intervals import wilson_interval
 from fullmatch.evaluation.paired import compare_paired
 from fullmatch.experiment.build import Assembly
+from fullmatch.experiment.feature_pass import FrozenFeatures
 from fullmatch.experiment.identity import hash_dataset
-from fullmatch.experiment.presets import with_steps
+from fullmatch.experiment.presets import labels_only, with_steps
 from fullmatch.storage.result import Accuracy, Estimate
 from fullmatch.storage.tensors import write_tensors
 from fullmatch.training.randomness import preserve_rng, seed_step
@@ -72,14 +73,18 @@ class CrossValidation:
         dataset: SemiDataset,
         folder: Path,
         least_steps: int | None = None,
+        features: FrozenFeatures | None = None,
     ) -> None:
-        self.dataset, self.folder = dataset, folder
+        self.dataset, self.folder, self.features = dataset, folder, features
         self.digests = compute_digests(dataset.images)
         self.folds = draw_folds(dataset, self.digests, config.seed)
         # Earlier weights may have been trained on the labels that are held out here.
         self.without_start = config.model.start is not None
         fresh = replace(config, baseline=False, model=replace(config.model, start=None))
-        self.config = with_steps(fresh, fold_steps(config.training.steps, least_steps))
+        # A head is trained in seconds, and needs no shortening.
+        steps = config.training.steps
+        short = fresh.model.body == "trained"
+        self.config = with_steps(fresh, fold_steps(steps, least_steps)) if short else fresh
         self.predictions: dict[bool, list[Tensor]] = {False: [], True: []}  # by: baseline?
 
     def run(self) -> Iterator[FoldProgress]:
@@ -93,7 +98,7 @@ class CrossValidation:
 
     def run_fold(self, fold: int, held_out: Tensor, baseline: bool) -> Iterator[FoldProgress]:
         """Train without the held-out labels, and predict them; saved predictions are reused."""
-        config = replace(self.config, algorithm=Supervised()) if baseline else self.config
+        config = labels_only(self.config) if baseline else self.config
         dataset = without_held_out(self.dataset, held_out, self.digests)
         # The second name is that of earlier versions.
         names = ("baseline", "labels-only") if baseline else ("all", "all")
@@ -103,7 +108,8 @@ class CrossValidation:
         if probabilities is None:
             probabilities = read_fold(earlier, marks)
         if probabilities is None:
-            model = Assembly(config, dataset)
+            features = None if self.features is None else self.features.with_test(held_out)
+            model = Assembly(config, dataset, features=features)
             steps = config.training.steps
             for record in model.trainer.run(until=steps):
                 yield FoldProgress(fold, len(self.folds), baseline, record.step, steps)
@@ -205,7 +211,7 @@ def predict_held_out(model: Assembly) -> Tensor:
 def fold_marks(config: ExperimentConfig, dataset: SemiDataset) -> list[str]:
     """What identifies a fold's predictions: settings and data; also as in earlier versions."""
     data_hash = hash_dataset(dataset)
-    table = config_table(config, name_of)
+    table = without_added_defaults(config_table(config, name_of))
     # Earlier versions hashed less of the data.
     return [fingerprint({"config": table, "data": part}) for part in (data_hash, data_hash[:32])]
 

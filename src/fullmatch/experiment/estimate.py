@@ -7,8 +7,15 @@ from safetensors.torch import load_file
 from fullmatch.data import Source
 from fullmatch.evaluation.calibration import calibrate
 from fullmatch.experiment.cross_validation import HELD_OUT, CrossValidation
+from fullmatch.experiment.feature_pass import PassOptions
 from fullmatch.experiment.identity import check_unchanged, hash_dataset
-from fullmatch.experiment.inputs import choose_split, load_source, prepare_dataset
+from fullmatch.experiment.inputs import (
+    RunInputs,
+    add_features,
+    choose_split,
+    load_source,
+    prepare_dataset,
+)
 from fullmatch.experiment.settings import read_config
 from fullmatch.storage.result import HealthFinding, RunResult
 from fullmatch.storage.run_folder import RunFolder
@@ -34,7 +41,9 @@ def prepare_estimate(
     source = load_source(config) if source is None else source
     dataset = prepare_dataset(config, source, choose_split(config, source))
     check_unchanged(dataset, hash_dataset(dataset), result.data_hash, f"{folder.path} was trained")
-    return CrossValidation(config, dataset, folder.estimate, least_steps)
+    inputs = RunInputs(source, None, dataset)
+    inputs, _ = add_features(inputs, config, PassOptions(folder=folder.feature_cache))
+    return CrossValidation(config, dataset, folder.estimate, least_steps, inputs.features)
 
 
 def store_estimate(folder: RunFolder, validation: CrossValidation) -> RunResult:

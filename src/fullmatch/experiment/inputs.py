@@ -3,11 +3,19 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import torch
+
 from fullmatch import data
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import SemiDataset, Source, Split
 from fullmatch.data.quality.cleaning import clean_dataset
 from fullmatch.errors import UserError, many
+from fullmatch.experiment.feature_pass import (
+    FrozenFeatures,
+    PassOptions,
+    compute_features,
+    load_frozen_model,
+)
 from fullmatch.storage.run_folder import RunFolder
 
 
@@ -18,6 +26,7 @@ class RunInputs:
     source: Source  # as read, before any pictures were left out
     split: Split | None  # None: all labels there are
     dataset: SemiDataset
+    features: FrozenFeatures | None = None  # of a frozen body
 
 
 def load_inputs(
@@ -100,3 +109,24 @@ def with_absolute_paths(config: ExperimentConfig, split: Split | None) -> Experi
 
 def absolute(path: str) -> str:
     return str(Path(path).expanduser().absolute())
+
+
+def add_features(
+    inputs: RunInputs, config: ExperimentConfig, options: PassOptions
+) -> tuple[RunInputs, list[str]]:
+    """The inputs with features where the body is frozen, and notes for the user."""
+    if config.model.body != "frozen" or inputs.features is not None:
+        return inputs, []
+    dataset, model = inputs.dataset, config.model
+    side = min(dataset.images.shape[1:])
+    weights = Path(model.weights) if model.weights else None
+    frozen = load_frozen_model(model.name, dataset.appearance, side, weights)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    features, notes = compute_features(
+        frozen,
+        dataset.images,
+        dataset.test,
+        device,
+        replace(options, crops=model.crops, seed=config.seed),
+    )
+    return replace(inputs, features=features), notes

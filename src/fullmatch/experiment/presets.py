@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from fullmatch.algorithms import Supervised
 from fullmatch.algorithms import algorithm as spec_of
 from fullmatch.config import (
     DataConfig,
@@ -94,6 +95,18 @@ def own_pictures(path: str, algorithm: str) -> ExperimentConfig:
         training=TrainingConfig(batch=32, ratio=spec.ratio),
     )
     return with_steps(config, 2000)
+
+
+def labels_only(config: ExperimentConfig) -> ExperimentConfig:
+    """The same network on the labels only; of a frozen body, logistic regression."""
+    config = replace(config, algorithm=Supervised(), baseline=False)
+    if config.model.body != "frozen":
+        return config
+    return replace(
+        with_steps(config, 1),
+        model=replace(config.model, head="logistic"),
+        optimizer=replace(config.optimizer, rate=0.0),  # it is fitted, and stays as it is
+    )
 
 
 def with_steps(config: ExperimentConfig, steps: int) -> ExperimentConfig:

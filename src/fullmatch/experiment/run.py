@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -10,13 +11,15 @@ import torch
 
 from fullmatch.algorithms import name_of
 from fullmatch.config import ExperimentConfig, config_table, fingerprint
-from fullmatch.data import Source
+from fullmatch.core import Task
+from fullmatch.data import ImageStore, Source
 from fullmatch.data.quality.fingerprints import outlier_share
 from fullmatch.errors import NonFiniteLoss, UserError
 from fullmatch.evaluation.scores import compute_scores, finalize_scores, summarize_scores
 from fullmatch.experiment.build import Assembly, device_name, versions
+from fullmatch.experiment.feature_pass import PassOptions
 from fullmatch.experiment.identity import changed_data, check_unchanged, hash_dataset, hash_test
-from fullmatch.experiment.inputs import RunInputs, load_inputs, read_inputs
+from fullmatch.experiment.inputs import RunInputs, add_features, load_inputs, read_inputs
 from fullmatch.experiment.leakage import (
     find_learned_test_pictures,
     includes_all_pictures,
@@ -31,6 +34,7 @@ from fullmatch.storage.checkpoints import (
     newest_checkpoint,
     save_checkpoint,
 )
+from fullmatch.storage.features import Part, PictureFeatures, write_features
 from fullmatch.storage.metrics_log import LogRecord
 from fullmatch.storage.result import FinalScores, RunResult
 from fullmatch.storage.run_folder import RunFolder
@@ -52,7 +56,7 @@ class Run(Assembly):
         inputs: RunInputs,
         started: str | None = None,
     ) -> None:
-        super().__init__(config, inputs.dataset, started)
+        super().__init__(config, inputs.dataset, started, inputs.features)
         self.folder, self.split, self.source = folder, inputs.split, inputs.source
         self.data_hash = hash_dataset(self.dataset)
         self.facts: CheckpointFacts | None = None  # of the checkpoint this run continues
@@ -177,6 +181,7 @@ class Run(Assembly):
             spec=self.table()["algorithm"],
             task=self.task,
         )
+        self.write_features()
         records = self.folder.read_records()
         scores = self.score_test(records)
         accuracy = scores["teacher"].top1 if scores else None
@@ -202,6 +207,33 @@ class Run(Assembly):
             health=(*self.leaks, *assess(records, self.monitor.context, accuracy)),
         )
         self.folder.write_result(self.result)
+
+    def write_features(self) -> None:
+        """Keep the embeddings of a frozen body, for the report, suggestions and `predict`."""
+        if self.features is None:
+            return
+        dataset, test = self.dataset, self.features.test
+        labels = torch.full((len(dataset.images),), -1)
+        labels[dataset.labeled] = dataset.labels[dataset.labeled]
+        parts = torch.where(labels >= 0, Part.LABELED.value, Part.UNLABELED.value)
+        rows, names = [self.features.plain], list_names(dataset.images, "image", dataset.name)
+        if test is not None and dataset.test is not None and dataset.test_labels is not None:
+            rows.append(test)
+            labels = torch.cat([labels, dataset.test_labels])
+            parts = torch.cat([parts, torch.full((len(test),), Part.TEST.value)])
+            names += list_names(dataset.test, "test image", dataset.name)
+        embeddings = torch.cat(rows).float()
+        write_features(
+            self.folder.features,
+            PictureFeatures(
+                features=(embeddings / embeddings.norm(dim=1, keepdim=True)).numpy(),
+                parts=parts.numpy().astype("uint8"),
+                labels=labels.numpy(),
+                names=tuple(names),
+                classes=tuple(dataset.classes),
+                weights=self.features.model.identity,
+            ),
+        )
 
     def score_test(self, records: list[LogRecord]) -> dict[str, FinalScores]:
         """Final scores on the test images, whose predictions are saved; empty without any."""
@@ -230,23 +262,69 @@ def start(
     folder: RunFolder,
     source: Source | None = None,
     accept: Callable[[Run], None] = lambda run: None,
+    options: PassOptions = PassOptions(),  # noqa: B008
 ) -> Run:
     """A new run; its folder is made last, so that a wrong setting leaves nothing behind.
 
     `accept` may refuse what the run is made of before that.
     """
     config, inputs = load_inputs(config, source)
+    if config.model.body == "frozen":
+        return start_frozen(config, folder, inputs, accept, options)
     run = Run(folder, config, inputs)
     accept(run)
-    run.folder = folder = folder.make()
-    with folder.writing():
-        if inputs.split is not None:
-            inputs.split.save(folder.split)
-        folder.write_text(folder.config, tomli_w.dumps(run.table()))
+    run.folder = folder.make()
+    write_settings(run.folder, config, inputs)
     return run
 
 
-def resume(folder: RunFolder, source: Source | None = None) -> Run:
+def start_frozen(
+    config: ExperimentConfig,
+    folder: RunFolder,
+    inputs: RunInputs,
+    accept: Callable[[Run], None],
+    options: PassOptions,
+) -> Run:
+    """A new run on a frozen body, whose folder is made first: features go there as they come."""
+    check_algorithm(config, inputs)
+    folder = folder.make()
+    write_settings(folder, config, inputs)
+    options = replace(options, folder=options.folder or folder.feature_cache)
+    inputs, notes = add_features(inputs, config, options)
+    run = Run(folder, config, inputs)
+    run.notes += notes
+    accept(run)
+    return run
+
+
+def check_algorithm(config: ExperimentConfig, inputs: RunInputs) -> None:
+    """Refuse wrong settings before any work is done."""
+    dataset = inputs.dataset
+    config.algorithm.build(
+        Task(
+            num_classes=dataset.num_classes,
+            num_labeled=len(dataset.labeled),
+            num_unlabeled=len(dataset.unlabeled),
+            class_prior=dataset.class_prior,
+            image=(2, 1, 1),
+            features=2,
+            feature_map=(2, 1, 1),
+        )
+    )
+
+
+def write_settings(folder: RunFolder, config: ExperimentConfig, inputs: RunInputs) -> None:
+    with folder.writing():
+        if inputs.split is not None:
+            inputs.split.save(folder.split)
+        folder.write_text(folder.config, tomli_w.dumps(config_table(config, name_of)))
+
+
+def resume(
+    folder: RunFolder,
+    source: Source | None = None,
+    options: PassOptions = PassOptions(),  # noqa: B008
+) -> Run:
     """A run continued from its newest undamaged checkpoint."""
     config = read_config(folder)
     with folder.locked():
@@ -260,10 +338,20 @@ def resume(folder: RunFolder, source: Source | None = None) -> Run:
             torch.set_num_threads(checkpoint.facts.threads)  # sums depend on it
         # A checkpoint holds what became of the weights it started from, which may be gone by now.
         started = None if checkpoint is None else checkpoint.facts.started
-        run = Run(folder, config, read_inputs(folder, config, source), started)
+        options = replace(options, folder=options.folder or folder.feature_cache)
+        inputs, _ = add_features(read_inputs(folder, config, source), config, options)
+        run = Run(folder, config, inputs, started)
         run.recovery = damaged
         if checkpoint is None:
             run.recovery.append("it was stopped before anything was saved: starting at step 0")
         else:
             run.restore(checkpoint)
     return run
+
+
+def list_names(images: ImageStore, kind: str, folder: str) -> list[str]:
+    """Files as seen from the data's folder, or numbers where there are none."""
+    if not images.paths:
+        return [f"{kind} {number}" for number in range(len(images))]
+    marker = f"/{folder}/"
+    return [path.rpartition(marker)[2] if marker in path else path for path in images.paths]

@@ -23,7 +23,7 @@ MODELS = {
     "wrn-10-1": "small Wide ResNet for tiny images",
     "resnet50": "torchvision's ResNet-50 (ImageNet)",
     "<any torchvision classifier>": "by its torchvision name, such as resnet18 or convnext_tiny",
-    "timm:<name>": "by its timm name; needs the extra `timm`",
+    "timm:<name>": "by its timm name",
 }
 
 

@@ -76,7 +76,7 @@ def build_timm(name: str, num_classes: int, *, pretrained: bool) -> Backbone:
     try:
         import timm
     except ImportError:
-        raise UserError(f"model {name!r} comes from timm: pip install 'fullmatch[timm]'") from None
+        raise UserError(f"model {name!r} comes from timm: pip install timm") from None
     if ":" not in name and not timm.is_model(name):
         names = timm.list_models()
         raise UserError(f"timm has no model {name!r}{did_you_mean(name.split('.')[0], names)}")

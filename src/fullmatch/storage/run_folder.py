@@ -44,6 +44,7 @@ class RunFolder:
         self.novelty = path / "familiar.safetensors"  # features of training pictures
         self.features = path / "features.safetensors"  # of all pictures, by pretrained weights
         self.map = path / "map.safetensors"  # of all pictures, for the report
+        self.feature_cache = path / "feature-cache"  # rows of a feature pass, to continue it
         self.result = path / "result.json"
         self.baseline = self.inner_folder(BASELINE)
         self.estimate = self.inner_folder(ESTIMATE)

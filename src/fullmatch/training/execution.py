@@ -15,6 +15,7 @@ from fullmatch import distributed
 from fullmatch.core import Batch
 from fullmatch.data.feed import RawBatch
 from fullmatch.errors import UserError
+from fullmatch.training.cached_views import CachedViews
 from fullmatch.training.step import Augmentation
 
 Execution = Literal["auto", "eager", "compiled", "graph"]
@@ -68,7 +69,7 @@ def resolve_precision(requested: Precision, device: torch.device) -> Literal["fp
     return requested
 
 
-def compile_augmentation(module: Augmentation) -> Callable[[RawBatch], Batch]:
+def compile_augmentation(module: Augmentation | CachedViews) -> Callable[[RawBatch], Batch]:
     """Compile everything but the drawing of random numbers, so that their order is kept."""
     compiled = torch.compile(module, fullgraph=True, dynamic=False)
     return lambda raw: compiled(raw, module.draw(raw))

@@ -1,0 +1,173 @@
+"""The head of a frozen body before its first step: fitted on labels, or on propagated labels."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from fullmatch.config import ExperimentConfig
+from fullmatch.data import SemiDataset
+from fullmatch.experiment.feature_pass import FrozenFeatures
+from fullmatch.experiment.probe_heads import (
+    Array,
+    HeadKind,
+    Labels,
+    LinearHead,
+    NeighborGraph,
+    balance,
+    choose_strength,
+    columns,
+    fit_clusters,
+    fit_logistic,
+    fit_soft,
+    softmax,
+    stratified_folds,
+)
+from fullmatch.models.frozen import HeadNetwork
+
+CONFIDENCE = 0.8  # mean top probability that teachers are brought to before they are averaged
+TIE = 0.5  # standard errors within which a teacher counts as one of the best
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A way to label all pictures: on one part of the embedding, or on all of it."""
+
+    part: int | None  # None: all parts
+    kind: HeadKind
+
+
+@dataclass(frozen=True)
+class ProbeData:
+    """Embeddings of the pictures that a run may learn from."""
+
+    rows: Array  # (N, D): labeled and unlabeled pictures
+    dimensions: tuple[int, ...]  # of the embedding's parts
+    labeled: Labels  # rows with a label
+    labels: Labels  # of those
+    prior: Array  # (C,)
+
+    @property
+    def classes(self) -> int:
+        return len(self.prior)
+
+    def part(self, number: int | None) -> Array:
+        """Rows of one part, or all of them scaled to length 1."""
+        if number is None:
+            return np.asarray(self.rows / np.sqrt(len(self.dimensions)), np.float32)
+        return self.rows[:, columns(self.dimensions, number)]
+
+
+def probe_data(dataset: SemiDataset, features: FrozenFeatures) -> ProbeData:
+    """Each picture once, and none that a fold holds out."""
+    labeled = torch.unique(dataset.labeled)
+    used = torch.unique(torch.cat([labeled, dataset.unlabeled]))
+    labels = dataset.labels[labeled]
+    counts = torch.bincount(labels, minlength=dataset.num_classes).double()
+    return ProbeData(
+        rows=features.plain[used].float().numpy(),
+        dimensions=features.embedding.dimensions,
+        labeled=torch.searchsorted(used, labeled).numpy(),
+        labels=labels.numpy(),
+        prior=(counts / counts.sum()).float().numpy(),
+    )
+
+
+def fit_initial_head(
+    network: HeadNetwork, config: ExperimentConfig, dataset: SemiDataset, features: FrozenFeatures
+) -> None:
+    """Write the head that `model.head` asks for into the network."""
+    if config.model.head == "zero":
+        return
+    data = probe_data(dataset, features)
+    if config.model.head == "logistic":
+        head = fit_labels_only(data, config.seed)
+    else:
+        head = fit_propagated(data, config.seed)
+    with torch.no_grad():
+        network.head.weight.copy_(torch.from_numpy(head.weight))
+        network.head.bias.copy_(torch.from_numpy(head.bias))
+
+
+def fit_labels_only(data: ProbeData, seed: int) -> LinearHead:
+    """Logistic regression on the labels, its regularization by cross-validation."""
+    rows = data.part(None)[data.labeled]
+    strength = choose_strength(rows, data.labels, data.classes, seed)
+    return rescaled(fit_logistic(rows, data.labels, data.classes, strength), data)
+
+
+def fit_propagated(data: ProbeData, seed: int) -> LinearHead:
+    """A head that learns what the best teachers say about all pictures."""
+    teachers = choose_teachers(data, seed)
+    targets = np.mean([teach(data, each, data.labeled, data.labels) for each in teachers], axis=0)
+    targets[data.labeled] = np.eye(data.classes, dtype=np.float32)[data.labels]
+    rows = data.part(None)
+    return rescaled(fit_soft(rows, targets, targets.max(axis=1), 1.0), data)
+
+
+def rescaled(head: LinearHead, data: ProbeData) -> LinearHead:
+    """For embeddings as they are, whose parts have length 1 each."""
+    return LinearHead(head.weight / np.float32(np.sqrt(len(data.dimensions))), head.bias)
+
+
+def list_teachers(data: ProbeData) -> list[Teacher]:
+    """All parts by propagation; probabilities also by clustering, which needs clear clusters."""
+    teachers = [Teacher(0, HeadKind.PROPAGATION)]
+    if len(data.dimensions) > 1:
+        teachers += [
+            Teacher(None, HeadKind.PROPAGATION),
+            Teacher(1, HeadKind.PROPAGATION),
+            Teacher(1, HeadKind.CLUSTERING),
+        ]
+    return teachers
+
+
+def choose_teachers(data: ProbeData, seed: int) -> list[Teacher]:
+    """Those whose accuracy on held-out labels is as good as the best one's."""
+    teachers = list_teachers(data)
+    pairs = stratified_folds(data.labels, folds=4, repeats=2, seed=seed)
+    if len(teachers) == 1 or not pairs:
+        return teachers
+    graphs = {each.part: NeighborGraph(data.part(each.part)) for each in teachers}
+    hits = np.zeros(len(teachers))
+    for training, held_out in pairs:
+        for number, teacher in enumerate(teachers):
+            labeled, labels = data.labeled[training], data.labels[training]
+            said = teach(data, teacher, labeled, labels, graphs[teacher.part])
+            truth = data.labels[held_out]
+            hits[number] += (said[data.labeled[held_out]].argmax(axis=1) == truth).sum()
+    accuracy = hits / sum(len(held_out) for _, held_out in pairs)
+    error = np.sqrt(0.25 / len(data.labels))
+    best = accuracy >= accuracy.max() - TIE * error
+    return [teacher for teacher, is_best in zip(teachers, best, strict=True) if is_best]
+
+
+def teach(
+    data: ProbeData,
+    teacher: Teacher,
+    labeled: Labels,
+    labels: Labels,
+    graph: NeighborGraph | None = None,
+) -> Array:
+    """(N, C) probabilities of all pictures by one teacher, equally confident for all teachers."""
+    rows = data.part(teacher.part)
+    if teacher.kind is HeadKind.CLUSTERING:
+        unlabeled = np.setdiff1d(np.arange(len(rows)), labeled)
+        head = fit_clusters(rows, labeled, labels, unlabeled, data.prior)
+        said = balance(head.probabilities(rows), data.prior)
+    else:
+        said = (graph or NeighborGraph(rows)).propagate(labeled, labels, data.prior)
+    return sharpened(said)
+
+
+def sharpened(probabilities: Array) -> Array:
+    """Raised to the power at which the mean of the top probabilities is `CONFIDENCE`."""
+    logs = np.log(np.maximum(probabilities, 1e-9))
+    low, high = 0.01, 100.0
+    for _ in range(20):
+        power = float(np.sqrt(low * high))
+        if softmax(power * logs).max(axis=1).mean() < CONFIDENCE:
+            low = power
+        else:
+            high = power
+    return softmax(power * logs)
