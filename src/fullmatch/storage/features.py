@@ -48,7 +48,7 @@ class PictureFeatures:
 
 def write_features(path: Path, features: PictureFeatures) -> None:
     """Half precision is plenty for distances, and halves the file."""
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "features": features.features.astype(np.float16),
         "parts": features.parts.astype(np.uint8),
         "labels": features.labels.astype(np.int64),
