@@ -40,21 +40,22 @@ def make_probabilities(features: PictureFeatures, seed: int = 0) -> np.ndarray:
 
 
 def make_map(count: int = 60, *, classes: tuple[str, ...] = CLASSES, seed: int = 0) -> PictureMap:
-    """Clusters in the plane; every 15th picture is an outlier, every 20th a suspect."""
+    """Clusters in the plane; every 15th picture is an outlier, every 20th has a wrong label."""
     rng = np.random.default_rng(seed)
     features = make_features(count, classes=classes, dimensions=2, seed=seed)
     probabilities = make_probabilities(features, seed)
     angle = 2 * np.pi * (np.arange(count) % len(classes)) / len(classes)
     points = 0.6 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     points += rng.normal(scale=0.1, size=(count, 2))
+    suspect = (np.arange(count) % 20 == 0) & (features.labels >= 0)
     return PictureMap(
         points=points.clip(-1, 1).astype(np.float32),
         predicted=probabilities.argmax(axis=1),
         confidence=probabilities.max(axis=1).astype(np.float32),
         outlier=np.arange(count) % 15 == 7,
-        suspect=np.arange(count) % 20 == 0,
+        suspect=suspect,
         parts=features.parts,
-        labels=features.labels,
+        labels=np.where(suspect, (features.labels + 1) % len(classes), features.labels),
         names=features.names,
         classes=classes,
     )

@@ -13,9 +13,11 @@ from fullmatch.errors import UserError
 from fullmatch.evaluation.calibration import apply_temperature
 from fullmatch.experiment.build import choose_device
 from fullmatch.experiment.identity import hash_test
+from fullmatch.inference.map_thumbnails import make_thumbnails
 from fullmatch.inference.novelty import BATCH, predict_with_features
 from fullmatch.inference.suggestion import SAMPLE
 from fullmatch.inference.trained_run import TrainedRun, require_data
+from fullmatch.storage.picture_map import Thumbnails
 from fullmatch.storage.predictions import Album, Predictions
 from fullmatch.storage.runs import StoredRun
 from fullmatch.training.randomness import preserve_rng, seed_step
@@ -32,6 +34,25 @@ def load_album(run: StoredRun, source: Source | None = None) -> tuple[Album | No
         return make_test_album(run, run.predictions, source or load_test_source(run)), ""
     except UserError as error:
         return None, f"The {kind} pictures cannot be shown: {error}."
+
+
+def load_pictures(
+    run: StoredRun, source: Source | None = None
+) -> tuple[Album | None, str, Thumbnails]:
+    """What `load_album` returns, and thumbnails for the map of a run that has one."""
+    picture_map = run.folder.read_map() if run.finished else None
+    if picture_map is None:
+        return *load_album(run, source), Thumbnails()
+    try:
+        source = source or load_source(run)
+        thumbnails = make_thumbnails(picture_map, source)
+    except UserError as error:
+        thumbnails = Thumbnails(missing=f"The pictures cannot be shown: {error}.")
+    return *load_album(run, source), thumbnails
+
+
+def load_source(run: StoredRun) -> Source:
+    return TrainedRun(run.path).source if run.predictions is None else load_test_source(run)
 
 
 def load_test_source(run: StoredRun) -> Source:

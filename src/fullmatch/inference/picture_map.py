@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fullmatch.storage.features import Part, PictureFeatures
-from fullmatch.storage.picture_map import PictureMap, check_map
+from fullmatch.storage.picture_map import PictureMap, check_map, evenly_spaced_rows
 
 LANDMARKS = 2000
 MOST_LABELED = 1500  # landmarks that are labeled pictures, so that there is room for others
@@ -19,6 +19,7 @@ FEWEST = 8  # with fewer pictures, t-SNE has no neighborhoods to preserve
 NEIGHBORS = 5  # landmarks that decide where another picture is placed
 NEARBY = 6.0  # of these, only those within this many usual distances on the map count fully
 JITTER = 0.5  # of the usual distance between landmarks, so that pictures do not hide each other
+MOST_CROWDED = 3.0  # times that, where many pictures share a landmark
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -71,14 +72,8 @@ def choose_landmarks(parts: NDArray[np.uint8]) -> Rows:
     """Sorted rows of landmarks: labeled pictures first, then evenly spaced others."""
     others = np.flatnonzero(parts != Part.LABELED)
     labeled = np.flatnonzero(parts == Part.LABELED)
-    labeled = spread(labeled, max(MOST_LABELED, LANDMARKS - len(others)))
-    return np.union1d(labeled, spread(others, LANDMARKS - len(labeled)))
-
-
-def spread(rows: Rows, limit: int) -> Rows:
-    """Up to `limit` of the rows, evenly spaced because data is often sorted by class."""
-    places = np.linspace(0, len(rows) - 1, min(len(rows), limit)).round().astype(np.int64)
-    return rows[places]
+    labeled = evenly_spaced_rows(labeled, max(MOST_LABELED, LANDMARKS - len(others)))
+    return np.union1d(labeled, evenly_spaced_rows(others, LANDMARKS - len(labeled)))
 
 
 def reduce_dimensions(features: Floats, landmarks: Rows, seed: int) -> Floats:
@@ -126,7 +121,9 @@ def place(others: Floats, landmarks: Floats, points: Floats, seed: int) -> Float
     weights *= np.exp(-apart / max(NEARBY * spacing, 1e-6) ** 2)
     weights /= weights.sum(axis=1, keepdims=True)
     means = np.einsum("mk,mkd->md", weights, points[nearest])
-    return np.asarray(means + draw_noise(means.shape, JITTER * spacing, seed), np.float32)
+    crowding = min(max(1.0, np.sqrt(len(others) / len(landmarks))), MOST_CROWDED)
+    noise = draw_noise(means.shape, JITTER * crowding * spacing, seed)
+    return np.asarray(means + noise, np.float32)
 
 
 def draw_noise(shape: tuple[int, ...], scale: float, seed: int) -> Floats:

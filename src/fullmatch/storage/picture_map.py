@@ -1,7 +1,7 @@
 """map.safetensors: a run's pictures as points in the plane, for the report; needs no torch."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,17 +48,38 @@ class PictureMap:
         wrong: NDArray[np.bool_] = (self.predicted != self.labels) & (self.labels >= 0)
         return wrong
 
+    def choose_rows(self, most: int) -> NDArray[np.int64]:
+        """Sorted rows: pictures that people look for first, then evenly spaced others."""
+        first = (self.parts == Part.LABELED) | self.wrong | self.outlier | self.suspect
+        chosen = evenly_spaced_rows(np.flatnonzero(first), most)
+        others = evenly_spaced_rows(np.flatnonzero(~first), most - len(chosen))
+        return np.union1d(chosen, others)
+
+    def take(self, rows: NDArray[np.int64]) -> "PictureMap":
+        """The map of some of the pictures."""
+        names = tuple(self.names[row] for row in rows)
+        arrays = {name: getattr(self, name)[rows] for name in ARRAYS}
+        return PictureMap(**arrays, names=names, classes=self.classes)
+
 
 @dataclass(frozen=True)
 class Thumbnails:
     """Small pictures for the map, in sheets of equal tiles that are filled row by row."""
 
     sheets: tuple[bytes, ...] = ()  # JPEG files
-    rows: NDArray[np.int64] | None = None  # (T,) the picture in each tile, as a row of the map
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    # The picture in each tile, as a row of the map.
     tile: tuple[int, int] = (1, 1)  # width and height in pixels
+    cell: tuple[int, int] = (1, 1)  # the same with padding, which keeps tiles apart
     columns: int = 1
     per_sheet: int = 1  # tiles; the last sheet may have fewer
     missing: str = ""  # why there are none, as a sentence
+
+
+def evenly_spaced_rows(rows: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+    """Up to `limit` of the rows, evenly spaced because data is often sorted by class."""
+    places = np.linspace(0, len(rows) - 1, min(len(rows), limit)).round().astype(np.int64)
+    return rows[places]
 
 
 def write_map(path: Path, picture_map: PictureMap) -> None:
