@@ -10,6 +10,8 @@ from fullmatch.pages.markup import Markup, join, tag
 from fullmatch.report import score_charts, sentences, tables, training_curves
 from fullmatch.report.chart import render_charts
 from fullmatch.report.gallery import render_gallery
+from fullmatch.report.map import make_map_section
+from fullmatch.storage.picture_map import Thumbnails
 from fullmatch.storage.predictions import Album, Predictions
 from fullmatch.storage.result import FinalScores
 from fullmatch.storage.runs import StoredRun
@@ -21,8 +23,14 @@ DIFFERENT_TESTS = (
 )
 
 
-def render_report(run: StoredRun, album: Album | None = None, missing: str = "") -> str:
-    """The page of one run; `missing` says why there is no album."""
+def render_report(
+    run: StoredRun,
+    album: Album | None = None,
+    missing: str = "",
+    thumbnails: Thumbnails | None = None,
+) -> str:
+    """The page of one run; `missing` says why there is no album, `thumbnails` are for the map."""
+    picture_map = run.folder.read_map()
     sections = [
         Section("result", "Result", render_result(run)),
         Section("next", "What to do next", sentences.render_next_steps(run)),
@@ -30,6 +38,7 @@ def render_report(run: StoredRun, album: Album | None = None, missing: str = "")
         Section("unlabeled", "Unlabeled pictures", render_unlabeled(run)),
         *make_score_sections(run),
         Section("pictures", "Pictures", render_album(run, album, missing)),
+        *([make_map_section(picture_map, thumbnails or Thumbnails())] if picture_map else []),
         Section("settings", "Settings", render_settings(run)),
     ]
     labels = run.result.labels if run.result else run.settings.labels

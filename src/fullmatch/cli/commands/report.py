@@ -44,11 +44,11 @@ def report_after_training(run: Path, source: "Source | None" = None) -> None:
 
 def write_report(folder: Path, path: Path, source: "Source | None" = None) -> Path:
     """Write the page of one run; `source` saves reading its pictures again."""
-    from fullmatch.inference.album import load_album
+    from fullmatch.inference.album import load_pictures
     from fullmatch.pages.frame import write_page
     from fullmatch.report.page import render_report
     from fullmatch.storage.runs import read_run
 
     run = read_run(folder)
-    write_page(path, render_report(run, *load_album(run, source)))
+    write_page(path, render_report(run, *load_pictures(run, source)))
     return path
