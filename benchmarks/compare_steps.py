@@ -24,7 +24,8 @@ BENCH = (
 def measure(source: Path, arguments: Sequence[str]) -> float:
     """Return the steps per second of the code in a source folder."""
     command = [sys.executable, "-c", BENCH, str(source), "bench", *arguments, "--json"]
-    environment = {**os.environ, "PYTHONPATH": str(source)}
+    path = os.pathsep.join(filter(None, (str(source), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"the benchmark of {source} failed:\n{done.stderr or done.stdout}")
