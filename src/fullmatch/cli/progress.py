@@ -10,11 +10,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from fullmatch.cli import terminal
 from fullmatch.cli.terminal import print_note
+from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source
 from fullmatch.evaluation.wording import percent
 from fullmatch.experiment.baseline import compare_with_baseline, prepare_baseline
 from fullmatch.experiment.cross_validation import CrossValidation, FoldProgress
 from fullmatch.experiment.estimate import prepare_estimate, store_estimate
+from fullmatch.experiment.feature_pass import PassOptions
 from fullmatch.experiment.nan_recovery import train_with_rollback
 from fullmatch.experiment.run import Run
 from fullmatch.experiment.settings import display_name, read_config
@@ -188,3 +190,32 @@ def pausing_on_interrupt(run: Run) -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def feature_progress(config: ExperimentConfig) -> Iterator[PassOptions]:
+    """A bar for the feature pass of a frozen body, or lines outside a terminal."""
+    if config.model.body != "frozen":
+        yield PassOptions()
+        return
+    bar = Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=terminal.console,
+        disable=not terminal.console.is_terminal,
+        transient=True,
+    )
+    task = bar.add_task("features", total=None)
+    printed = 0
+
+    def show(done: int, total: int) -> None:
+        nonlocal printed
+        bar.update(task, completed=done, total=total)
+        if not terminal.console.is_terminal and (done >= printed + max(500, total // 10)):
+            print(f"features {done:,}/{total:,}", flush=True)
+            printed = done
+
+    with bar:
+        yield PassOptions(progress=show)

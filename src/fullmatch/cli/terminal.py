@@ -1,5 +1,6 @@
 """What commands print: notes, tables and results."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -10,7 +11,7 @@ from fullmatch.evaluation.wording import describe_estimate, describe_gain, descr
 
 if TYPE_CHECKING:
     from fullmatch.inference.evaluate import Evaluation
-    from fullmatch.storage.result import FinalScores, Interval, RunResult
+    from fullmatch.storage.result import FinalScores, Interval, RunResult, StrategyResult
     from fullmatch.storage.run_folder import RunFolder
 
 FILES = ("model.safetensors", "result.json", "metrics.jsonl", "config.toml")
@@ -121,4 +122,16 @@ def show_rounds(folders: "list[RunFolder]") -> None:
         if scores is not None:
             accuracy, interval = percent(scores.top1), format_interval(scores.interval)
         table.add(str(number), accuracy, interval, str(folder.path))
+    table.show()
+
+
+def show_strategies(strategies: "Sequence[StrategyResult]") -> None:
+    """The strategies that were compared on held-out labels, and which one is used."""
+    if not strategies:
+        return
+    table = TextTable("strategy", "held-out accuracy", "95 % interval", "")
+    for strategy in strategies:
+        low, high = (f"{100 * bound:.0f}" for bound in strategy.interval)
+        chosen = "used" if strategy.chosen else ""
+        table.add(strategy.name, percent(strategy.accuracy), f"{low} to {high}", chosen)
     table.show()

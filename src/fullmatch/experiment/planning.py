@@ -10,7 +10,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import torch
@@ -33,9 +33,15 @@ from fullmatch.experiment.cross_validation import (
     VERY_FEW,
     fold_steps,
 )
+from fullmatch.experiment.feature_pass import SMALL_SIDE
 from fullmatch.experiment.presets import own_pictures, with_steps
+from fullmatch.models.pretrained import WeightsFile, preferred_weights
 
 MINUTES = 10.0
+PHOTO_SIDE = 64  # pictures at least this large are taken for photos
+FROZEN_SIDE = 224  # to which they are brought for a frozen body
+HEAD_STEPS, HEAD_RATE, HEAD_THRESHOLD = 200, 0.1, 0.7
+PICTURES_PER_SECOND = 20.0  # through a frozen body at three sizes, on two cores
 MAX_STEPS = 20_000
 EPOCHS = 300  # of the unlabeled pictures; more are not worth the time
 TIMED_STEPS = 3  # after one warm-up step
@@ -54,6 +60,7 @@ class PlanOptions:
     steps: int | None = None
     model: str | None = None
     weights: Path | None = None
+    pretrained: bool = True  # False: never start from weights that are on this machine
 
     @property
     def seconds(self) -> float:
@@ -68,6 +75,9 @@ class TrainingPlan:
     config: ExperimentConfig
     seconds: float  # estimated for everything; NaN where nothing was timed
     notes: tuple[str, ...]
+    compare_strategies: bool = (
+        False  # measure several strategies on held-out labels before training
+    )
 
 
 def make_plan(
@@ -81,6 +91,8 @@ def make_plan(
     """A config for these pictures that finishes within the minutes, or has so many steps."""
     options, device = options or PlanOptions(), device or choose_device()
     available = options.seconds
+    if (weights := usable_weights(source, options, device)) is not None:
+        return plan_frozen(source, name, options, weights, device)
     candidates, notes = list_candidates(
         source,
         device,
@@ -110,6 +122,49 @@ def make_plan(
     config = with_steps(config, max(LEAST_STEPS, min(steps, useful_steps(config, source))))
     total = total_work(source, config.training.steps) * seconds
     return TrainingPlan(config, total, tuple(notes))
+
+
+def usable_weights(
+    source: Source, options: PlanOptions, device: torch.device
+) -> WeightsFile | None:
+    """Pretrained weights to start from, where nobody asked for something else.
+
+    They know photos: small pictures and grayscale ones, such as digits, start from scratch.
+    """
+    channels, side, _ = source.images.shape
+    decided = options.model or options.weights or options.steps
+    if decided or channels == 1 or side < PHOTO_SIDE or not options.pretrained:
+        return None
+    return preferred_weights(device)
+
+
+def plan_frozen(
+    source: Source, name: str, options: PlanOptions, weights: WeightsFile, device: torch.device
+) -> TrainingPlan:
+    """A head on the features of a pretrained network: minutes on a CPU, for thousands of photos."""
+    preset = own_pictures(name, options.algorithm)
+    labels, pictures = int((source.labels >= 0).sum()), len(source.images)
+    side, batch = source.images.shape[1], min(labels, 40)
+    config = with_steps(preset, HEAD_STEPS)
+    config = replace(
+        config,
+        data=replace(config.data, size=side if side <= SMALL_SIDE else FROZEN_SIDE),
+        model=replace(config.model, name=weights.model, body="frozen", head="propagation", crops=0),
+        optimizer=replace(config.optimizer, rate=HEAD_RATE, weight_decay=0.0),
+        training=replace(config.training, batch=batch, ratio=max(1, min(5, pictures // batch))),
+        baseline=source.test is not None,
+    )
+    if any(field.name == "threshold" for field in fields(config.algorithm)):
+        # A linear head is never very confident.
+        config = replace(config, algorithm=replace(config.algorithm, threshold=HEAD_THRESHOLD))
+    seconds = (pictures + (len(source.test) if source.test else 0)) / PICTURES_PER_SECOND + 30
+    notes = [f"a head on the features of {weights.model}, which knows photos already"]
+    if device.type == "cpu" and seconds > options.seconds:
+        notes.append(
+            f"about {seconds / 60:.0f} min are needed for {pictures:,} pictures; "
+            "fewer unlabeled pictures take less"
+        )
+    return TrainingPlan(config, seconds, tuple(notes), compare_strategies=True)
 
 
 def describe_short_time(

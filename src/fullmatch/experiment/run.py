@@ -36,18 +36,24 @@ from fullmatch.storage.checkpoints import (
 )
 from fullmatch.storage.features import Part, PictureFeatures, write_features
 from fullmatch.storage.metrics_log import LogRecord
-from fullmatch.storage.result import FinalScores, RunResult
+from fullmatch.storage.result import FinalScores, RunResult, StrategyResult
 from fullmatch.storage.run_folder import RunFolder
 from fullmatch.storage.tensors import write_tensors
 from fullmatch.training.health import HealthMonitor, RunContext, TunableSettings, assess
 from fullmatch.training.randomness import preserve_rng, seed_step
 from fullmatch.training.trainer import Record
 
+# Compares strategies to use a frozen body; returns the settings to train with, and all results.
+Chooser = Callable[
+    [ExperimentConfig, RunInputs, RunFolder], tuple[ExperimentConfig, tuple[StrategyResult, ...]]
+]
+
 
 class Run(Assembly):
     """One training run in its folder: `records` trains, logs and saves; then `result` is there."""
 
     result: RunResult
+    strategies: tuple[StrategyResult, ...] = ()  # compared before training
 
     def __init__(
         self,
@@ -204,6 +210,7 @@ class Run(Assembly):
             versions=versions(),
             student=scores.get("student"),
             teacher=scores.get("teacher"),
+            strategies=self.strategies,
             health=(*self.leaks, *assess(records, self.monitor.context, accuracy)),
         )
         self.folder.write_result(self.result)
@@ -263,6 +270,7 @@ def start(
     source: Source | None = None,
     accept: Callable[[Run], None] = lambda run: None,
     options: PassOptions = PassOptions(),  # noqa: B008
+    choose: Chooser | None = None,
 ) -> Run:
     """A new run; its folder is made last, so that a wrong setting leaves nothing behind.
 
@@ -270,7 +278,7 @@ def start(
     """
     config, inputs = load_inputs(config, source)
     if config.model.body == "frozen":
-        return start_frozen(config, folder, inputs, accept, options)
+        return start_frozen(config, folder, inputs, accept, options, choose)
     run = Run(folder, config, inputs)
     accept(run)
     run.folder = folder.make()
@@ -284,6 +292,7 @@ def start_frozen(
     inputs: RunInputs,
     accept: Callable[[Run], None],
     options: PassOptions,
+    choose: Chooser | None = None,
 ) -> Run:
     """A new run on a frozen body, whose folder is made first: features go there as they come."""
     check_algorithm(config, inputs)
@@ -291,8 +300,13 @@ def start_frozen(
     write_settings(folder, config, inputs)
     options = replace(options, folder=options.folder or folder.feature_cache)
     inputs, notes = add_features(inputs, config, options)
+    strategies: tuple[StrategyResult, ...] = ()
+    if choose is not None:
+        config, strategies = choose(config, inputs, folder)
+        write_settings(folder, config, inputs)
     run = Run(folder, config, inputs)
     run.notes += notes
+    run.strategies = strategies
     accept(run)
     return run
 

@@ -112,6 +112,17 @@ class HealthFinding:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StrategyResult:
+    """One strategy for using a pretrained network, measured on held-out labels."""
+
+    name: str
+    accuracy: float
+    interval: Interval
+    seconds: float
+    chosen: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunResult:
     """What a finished run reports about itself."""
 
@@ -139,6 +150,9 @@ class RunResult:
     estimate: Estimate | None = None
     estimate_missing: str = ""  # why there is no estimate, where one was tried
     calibration: Calibration | None = None
+    strategies: tuple[
+        StrategyResult, ...
+    ] = ()  # that were compared before training, on held-out labels
 
     @property
     def algorithm_name(self) -> str:

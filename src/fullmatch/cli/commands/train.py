@@ -64,10 +64,11 @@ def train(
         Time limit for your own pictures, for training and measuring together. [default: 10]
     """
     from fullmatch.cli.finish import finish_run
-    from fullmatch.cli.progress import train_with_progress
-    from fullmatch.cli.terminal import print_note
+    from fullmatch.cli.progress import feature_progress, train_with_progress
+    from fullmatch.cli.terminal import print_note, show_strategies
     from fullmatch.experiment.run import start
     from fullmatch.experiment.settings import resolve
+    from fullmatch.experiment.strategies import choose_strategy
 
     check_flags(data, steps, minutes, config)
     plan = None
@@ -88,9 +89,13 @@ def train(
         preset=plan.config if plan else None,
         assignments=set_ or (),
     )
-    run = start(settings, choose_folder(settings, out))
+    compare = plan is not None and plan.compare_strategies and settings.model.body == "frozen"
+    folder = choose_folder(settings, out)
+    with feature_progress(settings) as options:
+        run = start(settings, folder, options=options, choose=choose_strategy if compare else None)
     for note in plan.notes if plan else ():  # only now, so that an error stands by itself
         print_note(note)
+    show_strategies(run.strategies)
     train_with_progress(run)
     finish_run(run.folder, run.source)
 
