@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from fullmatch.experiment.classifier import Classifier as Classifier
     from fullmatch.losses import FullMatchLoss as FullMatchLoss
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # Imported when they are asked for: torch takes seconds, and `fullmatch --help` needs none of it.
 _HOMES = {
