@@ -239,6 +239,7 @@ class Run(Assembly):
                 names=tuple(names),
                 classes=tuple(dataset.classes),
                 weights=self.features.model.identity,
+                probabilities=self.predict_embeddings("teacher", embeddings).cpu().numpy(),
             ),
         )
 

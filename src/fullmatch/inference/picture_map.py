@@ -7,8 +7,10 @@ that are most similar to it, so that 20,000 pictures take little longer than 2,0
 import numpy as np
 from numpy.typing import NDArray
 
+from fullmatch.data.quality.by_features import find_feature_outliers, find_suspect_labels
 from fullmatch.storage.features import Part, PictureFeatures
-from fullmatch.storage.picture_map import PictureMap, check_map, evenly_spaced_rows
+from fullmatch.storage.picture_map import PictureMap, check_map, evenly_spaced_rows, write_map
+from fullmatch.storage.run_folder import RunFolder
 
 LANDMARKS = 2000
 MOST_LABELED = 1500  # landmarks that are labeled pictures, so that there is room for others
@@ -49,6 +51,21 @@ def build_map(
     )
     check_map(picture_map)
     return picture_map
+
+
+def map_run(folder: RunFolder, seed: int = 0) -> bool:
+    """Write the map of a finished run; False where it has no features, or has a map already."""
+    features = folder.read_features()
+    if features is None or features.probabilities is None or folder.map.exists():
+        return False
+    training = features.parts != Part.TEST
+    predicted = features.probabilities.argmax(axis=1).astype(np.int64)
+    labeled = features.parts == Part.LABELED
+    outlier = find_feature_outliers(features.features, labeled) & training
+    labels = np.where(labeled, features.labels, -1)
+    suspect = find_suspect_labels(features.features, labels, predicted)
+    write_map(folder.map, build_map(features, features.probabilities, outlier, suspect, seed))
+    return True
 
 
 def lay_out(features: PictureFeatures, seed: int) -> Floats:

@@ -38,6 +38,7 @@ class PictureFeatures:
     names: tuple[str, ...]  # files as seen from the data's folder, or "image 12"
     classes: tuple[str, ...]
     weights: str  # which weights made them, such as "timm:tf_efficientnet_lite0 579344248a93e230"
+    probabilities: NDArray[np.float32] | None = None  # (N, C) of the averaged model
 
     def __len__(self) -> int:
         return len(self.features)
@@ -54,6 +55,8 @@ def write_features(path: Path, features: PictureFeatures) -> None:
         "parts": features.parts.astype(np.uint8),
         "labels": features.labels.astype(np.int64),
     }
+    if features.probabilities is not None:
+        arrays["probabilities"] = features.probabilities.astype(np.float16)
     facts = {
         "format": FORMAT,
         "names": features.names,
@@ -69,6 +72,7 @@ def read_features(path: Path) -> PictureFeatures:
     with safe_open(path, framework="numpy") as file:
         facts = json.loads((file.metadata() or {}).get("fullmatch", "{}"))
         features, parts, labels = (file.get_tensor(n) for n in ("features", "parts", "labels"))
+        saved = file.get_tensor("probabilities") if "probabilities" in file.keys() else None  # noqa: SIM118
     if facts.get("format") != FORMAT:
         raise ValueError("another version of fullmatch wrote it")
     names, classes = tuple(map(str, facts["names"])), tuple(map(str, facts["classes"]))
@@ -77,6 +81,14 @@ def read_features(path: Path) -> PictureFeatures:
         raise ValueError("its parts have different lengths")
     if not np.isfinite(features).all() or (labels >= len(classes)).any():
         raise ValueError("features are not finite, or labels are not classes")
+    if saved is not None and (saved.shape != (rows, len(classes)) or not np.isfinite(saved).all()):
+        raise ValueError("its probabilities do not fit")
     return PictureFeatures(
-        features.astype(np.float32), parts, labels, names, classes, str(facts["weights"])
+        features.astype(np.float32),
+        parts,
+        labels,
+        names,
+        classes,
+        str(facts["weights"]),
+        None if saved is None else saved.astype(np.float32),
     )
