@@ -32,8 +32,14 @@ def load_arrays(seed: int) -> Arrays:
     labels = np.full(len(source.labels), -1)
     labeled = np.array(split.labeled)
     labels[labeled] = source.labels.numpy()[labeled]
-    rows = [store.images.flatten(1).numpy() / 255 for store in (source.images, source.test)]
-    return rows[0], labels, rows[1], source.test_labels.numpy()
+    assert source.test_labels is not None
+    return rows_of(source.images), labels, rows_of(source.test), source.test_labels.numpy()
+
+
+def rows_of(store: data.ImageStore | None) -> np.ndarray:
+    """One row per image, with values from 0 to 1."""
+    assert isinstance(store, data.TensorStore)
+    return store.images.flatten(1).numpy() / 255
 
 
 def score_svm(seed: int) -> float:

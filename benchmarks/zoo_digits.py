@@ -70,6 +70,7 @@ def write_embeddings(path: Path, seed: int) -> None:
     source = data.load("digits")
     split = data.draw_split(source.labels, LABELS, seed, source.num_classes, source.name)
     labeled = list(split.labeled)
+    assert isinstance(source.images, data.TensorStore)
     images = source.images.images[labeled].flatten(1).float()
     labels = source.labels[labeled]
     means = np.stack(

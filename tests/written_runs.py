@@ -51,7 +51,9 @@ def write_run(
     facts: dict[str, Any] = make_facts(classes, algorithm)
     facts |= {"split_hash": "5" * 64, "config_hash": "c" * 16}
     if test:
-        chosen = {"median_last_20": 0.5, "best_chosen_on_test": 1.0} if evaluated else {}
+        chosen: dict[str, Any] = (
+            {"median_last_20": 0.5, "best_chosen_on_test": 1.0} if evaluated else {}
+        )
         facts["teacher"] = FinalScores(**write_predictions(folder, len(classes)), **chosen)
     folder.write_result(RunResult(**(facts | result)))
     return path
@@ -120,7 +122,10 @@ def write_predictions(folder: RunFolder, classes: int) -> dict[str, Any]:
     confidence = np.linspace(0.5, 0.99, len(labels))
     probabilities = np.tile(((1 - confidence) / (classes - 1))[:, None], (1, classes))
     probabilities[np.arange(len(labels)), predicted] = confidence
-    tensors = {"probabilities": probabilities.astype(np.float32), "labels": labels}
+    tensors: dict[str, NDArray[Any]] = {
+        "probabilities": probabilities.astype(np.float32),
+        "labels": labels,
+    }
     save_file(tensors, folder.predictions)
     confusion = np.zeros((classes, classes), dtype=int)
     np.add.at(confusion, (labels, predicted), 1)

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from fullmatch.algorithms.alignment import RecentMean, align_to_uniform
 
 
 def test_recent_mean_includes_the_current_batch() -> None:
     torch.manual_seed(0)
-    recent, means = RecentMean(3, length=4), []
+    recent = RecentMean(3, length=4)
+    means: list[NDArray[np.float32]] = []
     for _ in range(9):
         probs = torch.randn(5, 3).softmax(dim=1)
         means = [*means, probs.mean(dim=0).numpy()][-4:]

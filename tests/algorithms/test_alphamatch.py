@@ -1,5 +1,7 @@
 """AlphaMatch against loops, and whether its target is a minimum."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -64,6 +66,7 @@ def test_target_carries_no_gradient_and_alignment_keeps_memory() -> None:
     weak = torch.randn(5, 4, requires_grad=True).log_softmax(1)
     target = algorithm.target(weak, weak.detach()[None])
     assert not target.requires_grad
+    assert algorithm.recent is not None
     assert int(algorithm.recent.batches) == 1
     assert torch.allclose(target.exp().sum(dim=1), torch.ones(5))
 
@@ -82,11 +85,11 @@ def test_weak_view_learns_unless_it_has_no_gradient() -> None:
 @pytest.mark.parametrize(
     "options", [{"alpha": 1.0, "beta": 0.5}, {"beta": 0.0}, {"strong_views": 0}]
 )
-def test_rejects_orders_without_a_solution(options: dict[str, float]) -> None:
+def test_rejects_orders_without_a_solution(options: dict[str, Any]) -> None:
     with pytest.raises(UserError):
         AlphaMatch(**options).build(TASK)
 
 
 def test_has_no_full_form() -> None:
     with pytest.raises(UserError):
-        full(AlphaMatch())
+        full(AlphaMatch())  # type: ignore[type-var]

@@ -38,6 +38,7 @@ def test_distance_has_gradient_through_both_views_unless_disabled(weak_gradient:
     objective = algorithm(network, network, batch, torch.tensor(0.5))
     assert objective.metrics["feature_cosine"] > 0
     objective.loss.backward()
+    assert strong.grad is not None
     assert strong.grad.any()
     assert (weak.grad is not None and bool(weak.grad.any())) is weak_gradient
 

@@ -2,20 +2,21 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import pytest
 import torch
 
 from fullmatch.algorithms import Dash
 from fullmatch.algorithms.dash import LossLimit
-from fullmatch.algorithms.pseudo_labeling import Passes
+from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabels
 from fullmatch.core import Output
 from tests.algorithms.agreement import assert_agrees
 from tests.networks import random_batch, tiny_task
 from tests.reference import thresholds
 
 
-def labeler(rho_init: float, **options: float) -> LossLimit:
+def labeler(rho_init: float, **options: Any) -> LossLimit:
     """The state after a warm-up with a mean labeled loss of rho_init."""
     limit = LossLimit(Dash(**options))
     limit.labeled_loss.fill_(rho_init)
@@ -23,7 +24,7 @@ def labeler(rho_init: float, **options: float) -> LossLimit:
     return limit
 
 
-def pseudo(limit: LossLimit, probs: list[list[float]], progress: float):
+def pseudo(limit: LossLimit, probs: list[list[float]], progress: float) -> PseudoLabels:
     task = tiny_task(len(probs[0]))
     batch = random_batch(task, Dash.views, labeled=len(probs), unlabeled=len(probs))
     output = Output(torch.tensor(probs).log(), torch.zeros(len(probs), 16))

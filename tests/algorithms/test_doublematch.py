@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import nn
 
 from fullmatch.algorithms import DoubleMatch
 from tests.algorithms.agreement import confident_network
@@ -15,9 +16,11 @@ def test_agrees_with_the_reference() -> None:
     torch.manual_seed(0)
     spec = DoubleMatch(threshold=0.6, features=2.0)
     algorithm, network = spec.build(TASK), confident_network(4)
+    head = algorithm.get_submodule("extras.0.head")
+    assert isinstance(head, nn.Linear)
     for _ in range(3):
         batch = random_batch(TASK, algorithm.views, unlabeled=12)
-        expected = reference.loss(network, algorithm.extras[0].head, batch, 0.6, 2.0)
+        expected = reference.loss(network, head, batch, 0.6, 2.0)
         actual = algorithm(network, network, batch, torch.tensor(0.5))
         assert 0 < actual.metrics["selected"] < 1
         assert float(actual.loss.detach()) == pytest.approx(expected, rel=1e-5)
@@ -31,9 +34,13 @@ def test_feature_loss_uses_all_images_and_trains_the_strong_view() -> None:
     objective = algorithm(network, network, batch, torch.tensor(0.5))
     assert objective.metrics["selected"] == 0
     objective.loss.backward()
+    head = algorithm.get_parameter("extras.0.head.weight")
+    assert weak.grad is not None
+    assert strong.grad is not None
+    assert head.grad is not None
     assert not weak.grad.any()
     assert strong.grad.flatten(1).any(dim=1).all()
-    assert algorithm.extras[0].head.weight.grad.any()
+    assert head.grad.any()
 
 
 def test_head_is_one_linear_layer_registered_once() -> None:

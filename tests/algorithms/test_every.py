@@ -38,7 +38,7 @@ def test_traces_as_one_graph(name: str, tmp_path: Path) -> None:
         actual = compiled(traced.student, traced.teacher, batch, progress)
         expected.loss.backward()
         actual.loss.backward()
-        close = {"rtol": 1e-5, "atol": 1e-5}
+        close: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}
         torch.testing.assert_close(actual.loss, expected.loss, **close)
         torch.testing.assert_close(actual.metrics, expected.metrics, **close, equal_nan=True)
         for one, other in zip(eager.parameters(), traced.parameters(), strict=True):
@@ -138,9 +138,10 @@ def test_spec_has_what_a_listing_needs(name: str) -> None:
     spec = algorithm(name)
     assert isinstance(spec, Spec)
     assert spec.ratio >= 1
+    assert spec.about is not None
     assert 2 <= len(spec.about.idea.split()) <= 8
     with pytest.raises(TypeError):
-        type(spec)(no_such_field=1)
+        type(spec)(no_such_field=1)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in FAMILY])

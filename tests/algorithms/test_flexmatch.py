@@ -63,8 +63,8 @@ def test_thresholds_of_a_step_are_those_before_it() -> None:
     weak = [[0.96, 0.03, 0.01], [0.50, 0.30, 0.20]]
     first = objective(built, batch(weak, weak)).metrics["selected"]
     second = objective(built, batch(weak, weak)).metrics["selected"]
-    assert (first, second) == (1.0, 0.5)  # class 0 then needs 0.95
-    assert built.labeler.weighting.last_confident.tolist() == [0, 3]
+    assert (float(first), float(second)) == (1.0, 0.5)  # class 0 then needs 0.95
+    assert built.get_buffer("labeler.weighting.last_confident").tolist() == [0, 3]
 
 
 def test_a_label_is_never_forgotten() -> None:

@@ -17,7 +17,7 @@ def test_agrees_with_the_reference() -> None:
     spec = NPMatch(threshold=0.265, samples=3, uncertainty=1.15, memory=20, divergence=1.0)
     algorithm, network = spec.build(TASK), confident_network(4)
     with torch.no_grad():  # spread the predictions, so that some images are selected and some not
-        algorithm.process.classifier[0].weight.mul_(6)
+        algorithm.process.get_parameter("classifier.0.weight").mul_(6)
     slow = reference.Reference(spec, algorithm.process, TASK.num_unlabeled, 4)
     shares = []
     for step in range(7):
@@ -84,7 +84,8 @@ def test_prediction_uses_the_head_and_is_repeatable() -> None:
         network.head.weight.add_(10.0)
     assert torch.equal(algorithm.predict(network, images), first)
     with torch.no_grad():
-        algorithm.process.classifier[0].bias.copy_(torch.tensor([9.0, 0.0, 0.0, 0.0]))
+        bias = algorithm.process.get_parameter("classifier.0.bias")
+        bias.copy_(torch.tensor([9.0, 0.0, 0.0, 0.0]))
     assert (algorithm.predict(network, images).argmax(dim=1) == 0).all()
 
 

@@ -64,7 +64,7 @@ def test_a_method_that_a_config_cannot_name() -> None:
         name_of(MinimalSpec())
 
 
-WITHOUT_RATIO = dataclass(frozen=True)(type("NoRatio", (), {"build": MinimalSpec.build}))
+WITHOUT_RATIO: Any = dataclass(frozen=True)(type("NoRatio", (), {"build": MinimalSpec.build}))
 NOT_A_DATACLASS = type("NoDataclass", (), {"build": MinimalSpec.build, "ratio": 1})
 
 

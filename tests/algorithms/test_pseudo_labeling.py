@@ -1,5 +1,7 @@
 """The family's module: its passes, its metrics and its extras."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -48,7 +50,7 @@ def test_weak_views_in_a_separate_pass() -> None:
 
 def test_extras_add_to_loss_and_metrics() -> None:
     class Extra(nn.Module):
-        def forward(self, step: Step) -> Objective:
+        def forward(self, step: Step[Any]) -> Objective:
             return Objective(step.passes.strong[0].logits.sum() * 0 + 5.0, {"five": torch.ones(())})
 
     views = batch([[0.6, 0.4]], [[0.5, 0.5]])

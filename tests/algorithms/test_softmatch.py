@@ -1,6 +1,7 @@
 """SoftMatch: weights from the running confidence."""
 
 import dataclasses
+from typing import Literal
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from tests.reference import thresholds
 
 
 @pytest.mark.parametrize("alignment", ["labeled", "uniform"])
-def test_agrees_with_the_reference(alignment: str) -> None:
+def test_agrees_with_the_reference(alignment: Literal["labeled", "uniform"]) -> None:
     assert_agrees(SoftMatch(momentum=0.6, alignment=alignment), thresholds.SoftMatch)
 
 

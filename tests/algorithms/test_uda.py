@@ -5,7 +5,7 @@ import torch
 
 from fullmatch.algorithms import UDA
 from fullmatch.algorithms.pseudo_labeling import Passes
-from fullmatch.algorithms.uda import signal_ceiling
+from fullmatch.algorithms.uda import Annealing, signal_ceiling
 from fullmatch.core import Output
 from tests.algorithms.agreement import assert_agrees
 from tests.networks import random_batch, tiny_task
@@ -13,7 +13,7 @@ from tests.reference import thresholds
 
 
 @pytest.mark.parametrize("annealing", ["none", "linear", "exp", "log"])
-def test_agrees_with_the_reference(annealing: str) -> None:
+def test_agrees_with_the_reference(annealing: Annealing) -> None:
     assert_agrees(UDA(annealing=annealing), thresholds.UDA)
 
 
@@ -32,7 +32,8 @@ def test_selects_by_the_prediction_before_sharpening() -> None:
 
 
 def test_ceiling_rises_from_chance_to_certainty() -> None:
-    for annealing, middle in (("linear", 0.55), ("exp", 0.1738765), ("log", 0.9261235)):
+    middles: dict[Annealing, float] = {"linear": 0.55, "exp": 0.1738765, "log": 0.9261235}
+    for annealing, middle in middles.items():
         start, half, end = signal_ceiling(torch.tensor([0.0, 0.5, 1.0]), 10, annealing)
         torch.testing.assert_close(half, torch.tensor(middle))
         assert 0.1 <= start < 0.11 and 0.99 < end <= 1.0

@@ -30,7 +30,7 @@ def test_agrees_with_the_reference() -> None:
         negatives.append(float(actual.metrics["unlikely_negative"].detach()))
     assert any(0 < share < 1 for share in shares)
     assert any(value > 0 for value in negatives)
-    last = algorithm.labeler.weighting.last_confident.tolist()
+    last = algorithm.get_buffer("labeler.weighting.last_confident").tolist()
     assert last == [4 if label is None else label for label in slow.curriculum.last]
     assert set(last) != {4}
 
@@ -41,7 +41,7 @@ def test_uncertain_images_are_neither_selected_nor_remembered() -> None:
     batch = random_batch(TASK, algorithm.views)
     objective = algorithm(network, network, batch, torch.tensor(0.5))
     assert objective.metrics["selected"] == 0
-    assert (algorithm.labeler.weighting.last_confident == 4).all()
+    assert (algorithm.get_buffer("labeler.weighting.last_confident") == 4).all()
 
 
 def test_prediction_is_without_dropout() -> None:

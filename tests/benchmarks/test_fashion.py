@@ -15,7 +15,7 @@ from PIL import Image
 
 from benchmarks import fashion
 from fullmatch import data
-from fullmatch.data import DATASETS
+from fullmatch.data import DATASETS, TensorStore
 
 FEW = ["--labels", "30", "--minutes", "1", "--unlabeled", "30", "--test", "20"]
 QUICK = ["--model", "wrn-10-1", "--set", "training.steps=2", "--set", "training.threads=1"]
@@ -56,9 +56,10 @@ def test_folder_of_pictures(clothes: Path, tmp_path: Path) -> None:
     assert len(loaded.test_labels) == 20
     numbers = [int(path.stem) for path in (tmp_path / "fashion" / "unlabeled").iterdir()]
     assert len(set(numbers)) == 30 and not set(numbers) & set(split.labeled)
+    assert isinstance(source.images, TensorStore)
     for path in (tmp_path / "fashion" / "labeled" / "Dress").iterdir():
         assert source.labels[int(path.stem)] == 3
-        assert np.array_equal(Image.open(path), source.images.images[int(path.stem), 0])
+        assert np.array_equal(np.asarray(Image.open(path)), source.images.images[int(path.stem), 0])
 
 
 def test_measures_once_and_writes_the_table(

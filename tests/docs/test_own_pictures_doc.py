@@ -80,7 +80,7 @@ def test_numbers_on_the_page_are_those_of_the_code(sentence: str) -> None:
         ("train for a third of the steps", cross_validation.SHORTER, 3),
         ("at least a hundred, if the final", cross_validation.LEAST_STEPS, 100),
         ("**Time.** Ten minutes", planning.MINUTES, 10),
-        ("At least a hundred steps are trained", planning.LEAST_STEPS, 100),
+        ("At least a hundred steps are trained", cross_validation.LEAST_STEPS, 100),
         ("more than three times the usual distance", outliers.FAR, 3),
         ("more than twice as many labels", cleaning.MAX_IMBALANCE, 2),
         ("shown more often, up to ten times", cleaning.MAX_REPEATS, 10),

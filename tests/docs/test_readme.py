@@ -4,6 +4,7 @@ import re
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,9 +41,11 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_pets(tmp_path).rename("pictures")
     shutil.copytree("pictures/test", "new")
     noise = np.random.default_rng(0)
-    images = {f"{part}_x": noise.integers(0, 256, (500, 32, 32, 3), np.uint8) for part in PARTS}
-    labels = {f"{part}_y": np.arange(500) % 10 for part in PARTS}
-    np.savez(tmp_path / "cifar10.npz", **images, **labels)
+    arrays: dict[str, Any] = {}
+    for part in PARTS:
+        arrays[f"{part}_x"] = noise.integers(0, 256, (500, 32, 32, 3), np.uint8)
+        arrays[f"{part}_y"] = np.arange(500) % 10
+    np.savez(tmp_path / "cifar10.npz", **arrays)
     monkeypatch.setenv("FULLMATCH_DATA", str(tmp_path))
     commands = lines("fullmatch")
     assert len(commands) >= 8

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,9 +26,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 def write_npz(path: Path, *, classes: int = 10, side: int = 8, test: bool = True) -> str:
     rng = np.random.default_rng(0)
     labels = np.arange(40) % classes
-    arrays = {"train_x": rng.integers(0, 255, (40, side, side), np.uint8), "train_y": labels}
+    images = rng.integers(0, 255, (40, side, side), np.uint8)
+    arrays: dict[str, Any] = {"train_x": images, "train_y": labels}
     if test:
-        arrays |= {"test_x": arrays["train_x"][:20], "test_y": labels[:20]}
+        arrays |= {"test_x": images[:20], "test_y": labels[:20]}
     np.savez(path, **arrays)
     return str(path)
 

@@ -100,9 +100,11 @@ def test_skewed_jensen_shannon(skew: float) -> None:
 
 def test_low_precision_gaussians_are_computed_in_float32() -> None:
     torch.manual_seed(0)
-    low = [part.bfloat16() for part in (torch.randn(64), torch.rand(64) + 0.5)]
-    gaussians = (*low, *(part + 0.1 for part in low))
-    actual = skewed_jensen_shannon(*gaussians, torch.tensor(0.5))
-    expected = skewed_jensen_shannon(*(part.double() for part in gaussians), torch.tensor(0.5))
+    mean, variance = torch.randn(64).bfloat16(), (torch.rand(64) + 0.5).bfloat16()
+    other_mean, other_variance, half = mean + 0.1, variance + 0.1, torch.tensor(0.5)
+    actual = skewed_jensen_shannon(mean, variance, other_mean, other_variance, half)
+    expected = skewed_jensen_shannon(
+        mean.double(), variance.double(), other_mean.double(), other_variance.double(), half
+    )
     assert actual.dtype == torch.float32
     torch.testing.assert_close(actual.double(), expected, rtol=1e-4, atol=0)

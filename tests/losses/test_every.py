@@ -3,6 +3,7 @@
 import inspect
 import math
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -102,6 +103,15 @@ def test_rows_of_weight_zero_add_zero_in_compiled_code(name: str) -> None:
     )
 
 
+def alpha_divergence(x: Tensor, p: Tensor, alpha: float, way: int) -> Tensor:
+    first, second = (x.log_softmax(dim=1), p.log())[::way]
+    return losses.alpha_divergence(first, second, alpha)
+
+
+def power_mean(x: Tensor, p: Tensor, order: float) -> Tensor:
+    return losses.power_mean(torch.stack([x.log_softmax(dim=1), p.log()]), order)[:, 0].sum()
+
+
 # Logits and probabilities; both get one more class, with logit -inf and probability 0.
 FOUR = torch.tensor([[0.1, 0.2, 0.3, 0.4], [0.7, 0.1, 0.1, 0.1]])
 IMPOSSIBLE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -114,18 +124,11 @@ IMPOSSIBLE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "unlikely": lambda x, p: losses.low_probability_negative(x, p, 0.15),
     "negative": lambda x, p: losses.negative_learning(x, (p > 0) & (p < 0.2)),
     **{
-        f"alpha {alpha}, {way}": lambda x, p, alpha=alpha, way=way: losses.alpha_divergence(
-            *(x.log_softmax(dim=1), p.log())[::way], alpha
-        )
+        f"alpha {alpha}, {way}": partial(alpha_divergence, alpha=alpha, way=way)
         for alpha in (-0.5, 0, 0.5, 1, 1.5)
         for way in (1, -1)
     },
-    **{
-        f"power mean {order}": lambda x, p, order=order: losses.power_mean(
-            torch.stack([x.log_softmax(dim=1), p.log()]), order
-        )[:, 0].sum()
-        for order in (-0.5, 0, 0.5, 1)
-    },
+    **{f"power mean {order}": partial(power_mean, order=order) for order in (-0.5, 0, 0.5, 1)},
 }
 
 
@@ -174,24 +177,27 @@ def test_infinite_losses_stay_infinite() -> None:
 ROW, CUBE, LONG = X[0], torch.ones(2, 3, 4), torch.ones(4, 5, dtype=torch.int64)
 LOGITS = r"{} must be floating point of shape \(N, C\); got torch.{}"
 WRONG_ARGUMENTS = [
-    (lambda: losses.cross_entropy(X, P, [1, 1, 1, 1]), "weight must be a tensor; got list"),
-    (lambda: losses.cross_entropy(X, P, 0.5), "weight must be a tensor; got float"),
-    (lambda: losses.cosine_distance(X, X, [1] * 4), "weight must be a tensor; got list"),
+    (lambda: losses.cross_entropy(X, P, [1, 1, 1, 1]), "weight must be a tensor; got list"),  # type: ignore[arg-type]
+    (lambda: losses.cross_entropy(X, P, 0.5), "weight must be a tensor; got float"),  # type: ignore[arg-type]
+    (lambda: losses.cosine_distance(X, X, [1] * 4), "weight must be a tensor; got list"),  # type: ignore[arg-type]
     (lambda: losses.cosine_distance(ROW, ROW), LOGITS.format("rows", "float32")),
     (lambda: losses.inner_products(X, X.T), r"\(N, d\) and \(K, d\); got \(4, 5\) and \(5, 4\)"),
     (lambda: losses.inner_products(ROW, ROW), r"\(K, d\); got \(5,\) and \(5,\)"),
     (lambda: losses.label_graph(CUBE, 0.5), LOGITS.format("probs", "float32")),
-    (lambda: losses.label_graph(P, None), "cut must be a number; got NoneType"),
-    (lambda: losses.label_graph(P, EVEN[:4]), r"cut must be a number; got shape \(4,\)"),
-    (lambda: losses.sharpen(P, "0.5"), "temperature must be a number; got str"),
+    (lambda: losses.label_graph(P, None), "cut must be a number; got NoneType"),  # type: ignore[arg-type]
+    (lambda: losses.label_graph(P, EVEN[:4]), r"cut must be a number; got shape \(4,\)"),  # type: ignore[arg-type]
+    (lambda: losses.sharpen(P, "0.5"), "temperature must be a number; got str"),  # type: ignore[arg-type]
     (lambda: losses.entropy(ROW), LOGITS.format("logits", "float32")),
     (lambda: losses.entropy(torch.tensor(1.0)), LOGITS.format("logits", "float32")),
     (lambda: losses.entropy(LONG), LOGITS.format("logits", "int64")),
     (lambda: losses.kullback_leibler(ROW, ROW), LOGITS.format("logits", "float32")),
     (lambda: losses.kullback_leibler(LONG, P), LOGITS.format("logits", "int64")),
-    (lambda: losses.alpha_divergence(P, P, "1"), "alpha must be a number; got str"),
-    (lambda: losses.power_mean(CUBE, None), "order must be a number; got NoneType"),
-    (lambda: losses.skewed_jensen_shannon(*[EVEN] * 4, [0.5]), "skew must be a number; got list"),
+    (lambda: losses.alpha_divergence(P, P, "1"), "alpha must be a number; got str"),  # type: ignore[arg-type]
+    (lambda: losses.power_mean(CUBE, None), "order must be a number; got NoneType"),  # type: ignore[arg-type]
+    (
+        lambda: losses.skewed_jensen_shannon(EVEN, EVEN, EVEN, EVEN, [0.5]),  # type: ignore[arg-type]
+        "skew must be a number; got list",
+    ),
     (
         lambda: losses.skewed_jensen_shannon(EVEN, EVEN, EVEN[:1], EVEN, torch.tensor(0.5)),
         r"mean_b must have the shape \(5,\); got \(1,\)",
@@ -206,16 +212,16 @@ WRONG_ARGUMENTS = [
     ),
     (lambda: losses.low_probability_negative(ROW, ROW), LOGITS.format("logits", "float32")),
     (lambda: losses.low_probability_negative(LONG, P), LOGITS.format("logits", "int64")),
-    (lambda: losses.low_probability_negative(X, P, None), "threshold must be a number; got None"),
+    (lambda: losses.low_probability_negative(X, P, None), "threshold must be a number; got None"),  # type: ignore[arg-type]
     (
-        lambda: losses.low_probability_negative(X, P, 0.1, [1] * 4),
+        lambda: losses.low_probability_negative(X, P, 0.1, [1] * 4),  # type: ignore[arg-type]
         "weight must be a tensor; got list",
     ),
     (lambda: losses.negative_learning(ROW, ROW > 0), r"logits must be .*\(U, C\).*\(5,\)"),
-    (lambda: losses.adaptive_negative(X, P, 3, ceiling="1"), "ceiling must be a number; got str"),
-    (lambda: losses.entropy_meaning(X, P, None), "selected must be a tensor; got NoneType"),
+    (lambda: losses.adaptive_negative(X, P, 3, ceiling="1"), "ceiling must be a number; got str"),  # type: ignore[arg-type]
+    (lambda: losses.entropy_meaning(X, P, None), "selected must be a tensor; got NoneType"),  # type: ignore[arg-type]
     (
-        lambda: losses.adversarial_perturbation(None, X, P),
+        lambda: losses.adversarial_perturbation(None, X, P),  # type: ignore[arg-type]
         "predict must be a function from images to logits; got None",
     ),
     (
@@ -228,11 +234,11 @@ WRONG_ARGUMENTS = [
         "probs must have 4 rows, one per image; got 2",
     ),
     (
-        lambda: losses.adversarial_perturbation(torch.exp, X, P, iterations=1.5),
+        lambda: losses.adversarial_perturbation(torch.exp, X, P, iterations=1.5),  # type: ignore[arg-type]
         "iterations must be an integer; got 1.5",
     ),
     (
-        lambda: losses.adversarial_perturbation(torch.exp, X, P, epsilon=None),
+        lambda: losses.adversarial_perturbation(torch.exp, X, P, epsilon=None),  # type: ignore[arg-type]
         "epsilon must be a number; got NoneType",
     ),
 ]
@@ -272,7 +278,7 @@ def test_numbers_may_change_between_calls_of_compiled_code() -> None:
             + losses.low_probability_negative(x, p, number)
             + losses.entropy_meaning(x, p, WEIGHT, 3, ceiling=number)
             + losses.label_graph(p, number).square().sum()
-            + losses.skewed_jensen_shannon(x[0], p[0], x[1], p[1], number)
+            + losses.skewed_jensen_shannon(x[0], p[0], x[1], p[1], number)  # type: ignore[arg-type]
             + losses.kullback_leibler(x, p)
             + losses.entropy(x)
         )
@@ -280,8 +286,8 @@ def test_numbers_may_change_between_calls_of_compiled_code() -> None:
     compiled = torch.compile(every, fullgraph=True, backend="aot_eager")
     for number in (0.3, 0.5, 0.8):
         torch.testing.assert_close(
-            value_and_gradient(lambda x, number=number: compiled(x, P, number), X),
-            value_and_gradient(lambda x, number=number: every(x, P, number), X),
+            value_and_gradient(partial(compiled, p=P, number=number), X),
+            value_and_gradient(partial(every, p=P, number=number), X),
         )
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -208,6 +209,12 @@ def test_bfloat16_logits_are_computed_in_float32() -> None:
     close(meaning, 0.4224602956, 1e-5)
 
 
+def with_weights(
+    loss: Callable[[Tensor, Tensor, Tensor], Tensor], weak: Tensor, weight: Tensor, strong: Tensor
+) -> Tensor:
+    return loss(strong, weak, weight)
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("view", ["strong", "weak"])
 def test_a_row_that_is_not_finite_does_not_affect_others(bad: float, view: str) -> None:
@@ -220,16 +227,16 @@ def test_a_row_that_is_not_finite_does_not_affect_others(bad: float, view: str) 
     without = torch.arange(6) != 2
     # A weight computed from the logits of such a row would be NaN as well.
     poisoned = weight.masked_fill(~without, math.nan)
-    for loss in (
+    weighted_losses: list[Callable[[Tensor, Tensor, Tensor], Tensor]] = [
         lambda s, w, m: adaptive_negative(s, w, 3, weight=m),
         lambda s, w, m: entropy_meaning(s, w, m, 3, reduction="paper"),
-    ):
+    ]
+    for loss in weighted_losses:
         expected = loss(good["strong"][without], good["weak"][without], weight[without]) * 5 / 6
         close(loss(rows["strong"], rows["weak"], poisoned), expected, 1e-6)
-        result = gradient(lambda z, loss=loss: loss(z, rows["weak"], poisoned), rows["strong"])
+        result = gradient(partial(with_weights, loss, rows["weak"], poisoned), rows["strong"])
         clean = gradient(
-            lambda z, loss=loss: loss(z, good["weak"], weight * without),
-            good["strong"],
+            partial(with_weights, loss, good["weak"], weight * without), good["strong"]
         )
         assert result[2].abs().max().item() == 0
         close(result[without], clean[without], 1e-7)
@@ -276,7 +283,7 @@ def test_a_row_that_is_not_finite_has_no_negatives() -> None:
 def test_any_integer_is_a_k() -> None:
     expected = negative_labels(MIXED_WEAK, 3)
     for k in (np.int64(3), np.int32(3), np.uint8(3)):
-        assert torch.equal(negative_labels(MIXED_WEAK, k), expected)
+        assert torch.equal(negative_labels(MIXED_WEAK, k), expected)  # type: ignore[arg-type]
     for wrong in (np.int64(5), np.float64(3), 3.0, True):
         with pytest.raises(ValueError, match=r"k must be an integer in \[2, 4\]"):
             negative_labels(MIXED_WEAK, wrong)  # type: ignore[arg-type]
@@ -428,17 +435,17 @@ MASK = torch.ones(3, dtype=torch.bool)
         (lambda: log1m_softmax(torch.zeros(3, 1)), r"logits .*C >= 2.*\(3, 1\)"),
         (lambda: negative_labels(GOOD, 1), r"k must be .*\[2, 4\]; got 1"),
         (lambda: negative_labels(GOOD, 5), r"k must be .*\[2, 4\]; got 5"),
-        (lambda: negative_labels(GOOD, 2.5), r"k must be .*got 2.5"),
+        (lambda: negative_labels(GOOD, 2.5), r"k must be .*got 2.5"),  # type: ignore[arg-type]
         (lambda: negative_labels(GOOD, torch.ones(2).long()), r"k must be .*0-d.*\(2,\)"),
         (lambda: negative_labels(GOOD, torch.tensor(2.0)), r"k must be .*float32"),
         (lambda: negative_labels(GOOD, torch.tensor(True)), r"k must be .*bool"),
         (lambda: negative_labels(GOOD, torch.tensor(2j)), r"k must be .*complex64"),
-        (lambda: adaptive_negative(GOOD, GOOD, None), r"k must be"),
+        (lambda: adaptive_negative(GOOD, GOOD, None), r"k must be"),  # type: ignore[arg-type]
         (lambda: adaptive_negative(GOOD, GOOD, 2, weight=MASK[:2]), r"weight .*\(3,\).*\(2,\)"),
         (lambda: adaptive_negative(GOOD, GOOD, 2, ceiling=0.0), r"ceiling .*\(0, 1\]; got 0.0"),
         (lambda: entropy_meaning(GOOD, GOOD, MASK[None]), r"selected .*\(3,\).*\(1, 3\)"),
-        (lambda: entropy_meaning(GOOD, GOOD, MASK, form="mse"), r"form .*'bce', 'ce'.*'mse'"),
-        (lambda: entropy_meaning(GOOD, GOOD, MASK, reduction="sum"), r"reduction .*'sum'"),
+        (lambda: entropy_meaning(GOOD, GOOD, MASK, form="mse"), r"form .*'bce', 'ce'.*'mse'"),  # type: ignore[arg-type]
+        (lambda: entropy_meaning(GOOD, GOOD, MASK, reduction="sum"), r"reduction .*'sum'"),  # type: ignore[arg-type]
     ],
 )
 def test_errors_name_the_bad_argument(call: Callable[[], Tensor], message: str) -> None:

@@ -1,5 +1,7 @@
 """The losses against loops, in thousands of random cases, and their invariances."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -117,8 +119,11 @@ def test_reference_gradients_match_its_values(form: str) -> None:
     def negative(z: Any) -> tuple[float, Any]:
         return reference.adaptive_negative(z, weak, 2, weight)
 
+    def value_of(loss: Callable[[Any], tuple[float, Any]], z: Any) -> float:
+        return loss(z)[0]
+
     for loss in (meaning, negative):
-        numeric = reference.numeric_gradient(lambda z, loss=loss: loss(z)[0], strong)
+        numeric = reference.numeric_gradient(partial(value_of, loss), strong)
         np.testing.assert_allclose(loss(strong)[1], numeric, atol=1e-8)
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fullmatch.losses import FullMatchLoss, adaptive_k, adaptive_negative, entropy_meaning
+from fullmatch.losses.fullmatch_loss import Variant
 
 
 def logits(*rows: list[float]) -> Tensor:
@@ -32,10 +33,11 @@ def batch(rows: int = 56, num_classes: int = 10) -> tuple[Tensor, Tensor, Tensor
 
 
 def test_parts_and_total_by_hand() -> None:
-    for variant, meaning, total in (
-        ("paper", 0.05283863597574885, 0.4737550464538215),
-        ("released", 0.4227090878059908, 0.8436254982840634),
-    ):
+    results: dict[Variant, tuple[float, float]] = {
+        "paper": (0.05283863597574885, 0.4737550464538215),
+        "released": (0.4227090878059908, 0.8436254982840634),
+    }
+    for variant, (meaning, total) in results.items():
         loss = FullMatchLoss(4, variant=variant)
         parts = loss(LABELED, LABELS, WEAK, STRONG)
         assert parts.supervised.item() == pytest.approx(math.log(2), abs=1e-9)
@@ -50,7 +52,8 @@ def test_parts_and_total_by_hand() -> None:
 def test_the_released_variant_omits_confident_entries() -> None:
     weak = logits([0.96, 0.03, 0.007, 0.003], [0.97, 0.01, 0.015, 0.005])
     strong = logits([0.03, 0.95, 0.015, 0.005], [0.90, 0.05, 0.03, 0.02])
-    for variant, expected in (("paper", 0.04165717644070493), ("released", 0.13474216817976675)):
+    results: dict[Variant, float] = {"paper": 0.04165717644070493, "released": 0.13474216817976675}
+    for variant, expected in results.items():
         parts = FullMatchLoss(4, variant=variant)(LABELED, LABELS, weak, strong)
         assert parts.entropy_meaning.item() == pytest.approx(expected, abs=1e-9)
         assert parts.adaptive_negative.item() == pytest.approx(0.045811090669331214, abs=1e-9)
@@ -232,5 +235,5 @@ def test_errors_name_an_option_of_the_wrong_type(options: dict[str, Any], messag
 
 
 def test_accepts_numpy_and_tensor_scalars() -> None:
-    loss = FullMatchLoss(np.int64(4), np.float32(0.5), np.float64(2), torch.tensor(1.0))
+    loss = FullMatchLoss(np.int64(4), np.float32(0.5), np.float64(2), torch.tensor(1.0))  # type: ignore[arg-type]
     assert loss(LABELED, LABELS, WEAK, STRONG).total.isfinite()

@@ -27,6 +27,7 @@ def test_nothing_negative_is_zero_with_zero_gradient() -> None:
     loss = negative_learning(logits, torch.zeros(3, 4, dtype=torch.bool))
     loss.backward()
     assert float(loss.detach()) == 0
+    assert logits.grad is not None
     assert not logits.grad.any()
 
 
@@ -35,4 +36,5 @@ def test_stays_finite_where_a_negative_class_is_certain() -> None:
     loss = negative_learning(logits, torch.tensor([[True, False, False]]))
     loss.backward()
     assert float(loss.detach()) == pytest.approx(99.3068528194, rel=1e-6)
+    assert logits.grad is not None
     assert logits.grad.isfinite().all()

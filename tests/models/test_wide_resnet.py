@@ -51,7 +51,7 @@ def test_constants() -> None:
     norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
     assert {(m.eps, m.momentum) for m in norms} == {(1e-3, 0.001)}
     assert not model.head.bias.any()
-    first = model.blocks[4].conv1.weight  # 64 filters of 32 x 3 x 3
+    first = model.get_parameter("blocks.4.conv1.weight")  # 64 filters of 32 x 3 x 3
     assert first.std().item() == pytest.approx((2 / (9 * 64)) ** 0.5, rel=0.03)
 
 
@@ -74,10 +74,12 @@ def test_every_block_feeds_the_activated_tensor_to_its_first_convolution() -> No
         if isinstance(norm, nn.BatchNorm2d):  # not the identity
             nn.init.uniform_(norm.weight, 0.5, 1.5)
             nn.init.uniform_(norm.bias, -1, 1)
+            assert norm.running_mean is not None
             norm.running_mean.uniform_(-1, 1)
     images = torch.randn(2, 3, 16, 16)
     value = model.stem(images)
     for index, block in enumerate(model.blocks):
+        assert isinstance(block, Block)
         value = reference_block(block, value, first=index == 0)
     expected = F.leaky_relu(model.norm(value), 0.1)
     torch.testing.assert_close(model.feature_map(images), expected)
@@ -93,11 +95,14 @@ def test_every_parameter_learns() -> None:
     assert all(p.grad is not None and p.grad.any() for p in model.parameters())
 
 
+def strides_of(network: nn.Module) -> list[int]:
+    return [block.conv1.stride[0] for block in network.modules() if isinstance(block, Block)]
+
+
 def test_strides() -> None:
-    strides = [block.conv1.stride[0] for block in WideResNet(10).blocks]
-    assert strides == [1, 1, 1, 1, 2, 1, 1, 1, 2, 1, 1, 1]
+    assert strides_of(WideResNet(10)) == [1, 1, 1, 1, 2, 1, 1, 1, 2, 1, 1, 1]
     stl = build_network("wrn-37-2", 10, (3, 96, 96))
-    assert [block.conv1.stride[0] for block in stl.blocks] == [2, 1, 1, 1] * 4
+    assert strides_of(stl) == [2, 1, 1, 1] * 4
     assert stl.stem.stride == (1, 1)
 
 

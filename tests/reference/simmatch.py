@@ -24,7 +24,7 @@ def unit(row: Array) -> Array:
 
 class Reference:
     def __init__(self, spec: SimMatch, algorithm: SimMatchLoss) -> None:
-        self.spec, self.layers = spec, algorithm.head.layers
+        self.spec, self.layers = spec, algorithm.get_submodule("head.layers")
         self.rows = list(array(algorithm.bank.rows.clone()))
         self.labels: dict[int, int] = {}
         self.means: list[Array] = []

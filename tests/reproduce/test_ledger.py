@@ -48,7 +48,7 @@ def test_same_result_with_other_provenance(entry: LedgerEntry, tmp_path: Path) -
         ({"notes": ("new",)}, "with other notes; if"),
     ):
         with pytest.raises(UserError) as caught:
-            ledger.add(replace(entry, **change))  # type: ignore[arg-type]
+            ledger.add(replace(entry, **change))
         assert f"{path.name} already holds the same result, " in str(caught.value)
         assert message in str(caught.value) and "remove the file" in str(caught.value)
     with pytest.raises(UserError, match="already holds another result"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fullmatch.config import ExperimentConfig
 from fullmatch.errors import UserError
 from fullmatch.experiment import presets
 from fullmatch.experiment import run as experiment
@@ -35,7 +36,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Digits with smaller batches, so that a run takes one second."""
     usual = presets.digits
 
-    def small(labels: int | None = None, algorithm: str = "fullmatch") -> presets.ExperimentConfig:
+    def small(labels: int | None = None, algorithm: str = "fullmatch") -> ExperimentConfig:
         config = usual(labels, algorithm)
         training = replace(config.training, batch=6, ratio=2, checkpoint_every=3)
         return replace(config, training=training)

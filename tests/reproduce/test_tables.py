@@ -61,8 +61,8 @@ def test_lines_of_one_method_differ_in_every_format() -> None:
     text = tables.to_latex(TABLES[1], lines_of_one_method())
     assert r"data.split=a\_b\#\{\textasciitilde{}\}\textbackslash{}c.json" in text
     assert "& other settings" in text and "other settings: not the ones published here now" in text
-    rows = list(csv.DictReader(tables.to_csv(lines_of_one_method()).splitlines()))
-    assert [line["settings"] for line in rows] == ["", r"data.split=a_b#{~}\c.json"]
+    entries = list(csv.DictReader(tables.to_csv(lines_of_one_method()).splitlines()))
+    assert [entry["settings"] for entry in entries] == ["", r"data.split=a_b#{~}\c.json"]
     assert "A setting after a method's name" in " ".join(tables.make_notes(lines_of_one_method()))
     assert "A setting after a method's name" not in " ".join(tables.make_notes(example_lines()))
 

@@ -139,6 +139,7 @@ class PlainSpec:
 
 
 def test_advice_omits_settings_that_a_method_does_not_have() -> None:
+    spec: SpecLike
     for spec in (Dash(), SoftMatch(), FreeMatch(threshold=0.95)):
         assert "algorithm.threshold" not in advice(spec, "nothing selected")
         assert "algorithm.threshold" not in advice(spec, "over-confidence")

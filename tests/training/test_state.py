@@ -23,7 +23,7 @@ def test_teacher_is_averaged_and_its_statistics_are_copied() -> None:
     one = state()
     with torch.no_grad():
         for parameter in one.student.parameters():
-            parameter += 1.0
+            parameter.add_(1.0)
         one.student.norm.running_mean.fill_(5.0)
         one.student.norm.num_batches_tracked.fill_(7)
     before = [p.clone() for p in one.teacher.parameters()]
@@ -40,7 +40,7 @@ def test_heads_are_averaged_for_the_teacher() -> None:
     assert one.heads
     with torch.no_grad():
         for parameter in one.algorithm.parameters():
-            parameter += 1.0
+            parameter.add_(1.0)
     one.update_teacher(0.5)
     averaged = dict(one.teacher_algorithm().named_parameters())
     for name, parameter in one.algorithm.named_parameters():

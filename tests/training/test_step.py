@@ -45,7 +45,8 @@ def raw() -> RawBatch:
 
 
 class OneBatch:
-    notes = ()
+    notes: tuple[str, ...] = ()
+    wait_seconds = 0.0
 
     def __init__(self) -> None:
         self.raw = raw()
@@ -102,7 +103,8 @@ def test_metrics_are_reported_without_gradients() -> None:
     one = step()
     bias = one.state.student.head.bias
     one.state.algorithm.forward = lambda *_: Objective(  # type: ignore[method-assign]
-        bias.sum(), {"mean": bias.mean(), "invalid": 0.5}
+        bias.sum(),
+        {"mean": bias.mean(), "invalid": 0.5},  # type: ignore[dict-item]
     )
     objective = one.loss(one.augmentation(one.feed.batch()), one.state.progress)
     assert objective.loss.requires_grad and not objective.metrics["mean"].requires_grad

@@ -60,8 +60,8 @@ def test_records_follow_the_schedule() -> None:
         (10, "log and evaluation"),
         (12, "log and evaluation"),
     ]
-    records = [kind(record) for record in trainer(evaluated=False).run(until=12)]
-    assert records == ["log", "save", "log", "log"]
+    kinds = [kind(record) for record in trainer(evaluated=False).run(until=12)]
+    assert kinds == ["log", "save", "log", "log"]
 
 
 def test_metrics_are_means_since_the_last_log() -> None:

@@ -195,7 +195,7 @@ def count_parameters(model: str, data: str) -> int:
 
 
 def execute_runs(
-    planned: Sequence[PlannedRun], ledger: Ledger, finish: Callable[["Run"], None]
+    planned: Sequence[PlannedRun], ledger: Ledger, finish: Callable[["Run"], object]
 ) -> Iterator[RunOutcome]:
     """Train and record what is missing, and yield what happened to each run.
 
@@ -225,7 +225,7 @@ def code_of_run(folder: Path) -> provenance.CodeVersion:
     return provenance.UNKNOWN_CODE
 
 
-def train(item: PlannedRun, finish: Callable[["Run"], None]) -> list[str]:
+def train(item: PlannedRun, finish: Callable[["Run"], object]) -> list[str]:
     """Start or resume a run and finish it; returns notes on how it was resumed."""
     from fullmatch.experiment.run import resume, start
 

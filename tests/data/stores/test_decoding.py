@@ -90,7 +90,10 @@ def test_pixels_and_readable_files_are_the_same(
 ) -> None:
     pool = make_pool(processes, shape)
     assert len(decode(pool, mixed, shape)) == len(mixed) - 2
-    assert decode(pool, mixed[:1], shape).any() and pool.decode([], np.empty((0, *shape))) == []
+    assert (
+        decode(pool, mixed[:1], shape).any()
+        and pool.decode([], np.empty((0, *shape), np.uint8)) == []
+    )
 
 
 def test_many_more_pictures_than_slots(make_pool: MakePool, mixed: list[str]) -> None:
@@ -146,7 +149,8 @@ def test_death_is_noticed_while_another_process_holds_the_pipe(
 
 
 def test_processes_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    fork, pids = os.fork, []
+    fork = os.fork
+    pids: list[int] = []
 
     def limited() -> int:
         if pids:

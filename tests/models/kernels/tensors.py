@@ -1,5 +1,7 @@
 """Random tensors for kernels, on a GPU if there is one; else Triton's interpreter runs them."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -42,7 +44,7 @@ def convolution_inputs(
     return x, gradient, weight
 
 
-def assert_near(actual: Tensor, expected: Tensor, tolerance: dict[str, float], name: str) -> None:
+def assert_near(actual: Tensor, expected: Tensor, tolerance: dict[str, Any], name: str) -> None:
     torch.testing.assert_close(
         actual.double(), expected.double(), **tolerance, msg=lambda text: f"{name}: {text}"
     )

@@ -1,9 +1,10 @@
 """Batch norm in one pass agrees with PyTorch's."""
 
+from collections.abc import Callable
 from copy import deepcopy
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fullmatch.models.kernels.batch_norm import OnePassBatchNorm
 
@@ -17,7 +18,8 @@ def test_compiled_batch_norm_agrees_with_pytorch() -> None:
     images = 3 * torch.randn(6, 8, 5, 5) + 2
     inputs = [images.clone().requires_grad_() for _ in range(2)]
     gradient = torch.randn_like(images)
-    for layer, x in zip((plain, run), inputs, strict=True):
+    layers: tuple[Callable[[Tensor], Tensor], ...] = (plain, run)
+    for layer, x in zip(layers, inputs, strict=True):
         layer(x).backward(gradient)
     for name, tensor in plain.state_dict().items():
         torch.testing.assert_close(tensor, compiled.state_dict()[name], rtol=1e-4, atol=1e-5)

@@ -1,6 +1,7 @@
 """Convolution operators have the right gradients and are declared correctly."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from tests.models.kernels.tensors import (
     convolution_inputs,
 )
 
-NEAR = {"rtol": 0.02, "atol": 0.02} if CUDA else {"rtol": 1e-4, "atol": 1e-3}
+NEAR: dict[str, Any] = {"rtol": 0.02, "atol": 0.02} if CUDA else {"rtol": 1e-4, "atol": 1e-3}
 
 
 def run_with_gradients(

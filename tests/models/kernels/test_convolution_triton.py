@@ -1,5 +1,7 @@
 """Convolution kernels against PyTorch in float64; without a GPU, Triton's interpreter runs them."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -11,7 +13,7 @@ from fullmatch.models.kernels import weight_gradient_triton as weight_kernels
 from fullmatch.models.kernels.fused_pass import NARROW, STEM
 from tests.models.kernels.tensors import CUDA, convolution_inputs
 
-ROUNDED = {"rtol": 0.004, "atol": 1e-3} if CUDA else {"rtol": 1e-4, "atol": 1e-4}
+ROUNDED: dict[str, Any] = {"rtol": 0.004, "atol": 1e-3} if CUDA else {"rtol": 1e-4, "atol": 1e-4}
 SHAPES = [(4, 4, 32), (5, 3, 32), (3, 2, 16), (1, 1, 1), (2, 3, 7), (3, 2, 24), (1, 2, 130)]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from copy import deepcopy
+from typing import Any
 
 import pytest
 import torch
@@ -31,7 +32,9 @@ from tests.models.kernels.tensors import (
     relative_distance,
 )
 
-CONVOLUTIONS = {"rtol": 0.02, "atol": 0.02} if CUDA else {"rtol": 1e-4, "atol": 1e-3}
+CONVOLUTIONS: dict[str, Any] = (
+    {"rtol": 0.02, "atol": 0.02} if CUDA else {"rtol": 1e-4, "atol": 1e-3}
+)
 Sides = tuple[Tensor, Tensor]  # a sum and its activation
 
 
@@ -89,7 +92,7 @@ def test_stem(
     run(convolve_stem)
     assert not calls
     with_kernels()
-    compile_options = {"fullgraph": True, "backend": BACKEND}
+    compile_options: dict[str, Any] = {"fullgraph": True, "backend": BACKEND}
     actual = run(torch.compile(convolve_stem, **compile_options) if compiled else convolve_stem)
     assert calls == [(2, 4, 9, 7)]
     for one, other in zip(actual, expected, strict=True):
@@ -143,9 +146,12 @@ def test_normalize(
     expected = run_normalization(normalize, plain, adds)
     calls: list[bool] = []
     kernel = normalization_triton.normalize
-    monkeypatch.setattr(
-        normalization_triton, "normalize", lambda *a: (calls.append(True), kernel(*a))[1]
-    )
+
+    def record(*arguments: Any) -> Any:
+        calls.append(True)
+        return kernel(*arguments)
+
+    monkeypatch.setattr(normalization_triton, "normalize", record)
     with_kernels()
     work = torch.compile(normalize, fullgraph=True, backend=BACKEND) if compiled else normalize
     actual = run_normalization(work, norm, adds)
@@ -253,7 +259,7 @@ def test_weights_are_rounded_together(
     expected = run_with_gradients(RoundedOneByOne(network), images)
     with_kernels()
     monkeypatch.setattr(fused_pass, "convolution", lambda x, w: F.conv2d(x, w, padding=1))
-    work = torch.compile(network, fullgraph=True, backend="aot_eager") if compiled else network
+    work: Any = torch.compile(network, fullgraph=True, backend="aot_eager") if compiled else network
     for actual, other in zip(run_with_gradients(work, images), expected, strict=True):
         assert actual.dtype == torch.float32
         torch.testing.assert_close(actual, other, rtol=0, atol=0)
@@ -282,7 +288,7 @@ def test_compiled_convolution_uses_the_kernels(monkeypatch: pytest.MonkeyPatch) 
         return kernel(x, gradient)
 
     monkeypatch.setattr(weight_gradient_triton, "weight_gradient", record)
-    layer = conv3x3(32, 32).to("cuda", memory_format=torch.channels_last)
+    layer = conv3x3(32, 32).to("cuda").to(memory_format=torch.channels_last)
     x, _, _ = convolution_inputs(3, 32, 32, 8, 8)
 
     def convolve(x: Tensor) -> Tensor:
@@ -309,9 +315,12 @@ def test_compiled_convolution_uses_the_kernels(monkeypatch: pytest.MonkeyPatch) 
 def test_compiled_normalization_uses_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[torch.Size] = []
     kernel = normalization_triton.gradients
-    monkeypatch.setattr(
-        normalization_triton, "gradients", lambda x, *a: (calls.append(x.shape), kernel(x, *a))[1]
-    )
+
+    def record(x: Tensor, *others: Any) -> Any:
+        calls.append(x.shape)
+        return kernel(x, *others)
+
+    monkeypatch.setattr(normalization_triton, "gradients", record)
     norm = batch_norm(16)
     run_normalization(normalize, norm, True)
     assert not calls

@@ -25,7 +25,7 @@ FORMS = [
 def plain_network(**form: object) -> WideResNet:
     torch.manual_seed(0)
     network = WideResNet(5, norm_momentum=0.1, **form)  # type: ignore[arg-type]
-    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+    return network.to(memory_format=torch.channels_last)
 
 
 def train(network: Network, images: Tensor, steps: int = 3) -> dict[str, Tensor]:

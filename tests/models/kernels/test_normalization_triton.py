@@ -21,8 +21,8 @@ def test_normalization_and_its_gradients(shape: tuple[int, ...], adds: bool) -> 
         x, residual if adds else None, weight, bias, EPS, SLOPE
     )
     exact = (x + residual if adds else x).double().requires_grad_()
-    parameters = [parameter.double().requires_grad_() for parameter in (weight, bias)]
-    normalized = F.batch_norm(exact, None, None, *parameters, training=True, momentum=0, eps=EPS)
+    scale, shift = (parameter.double().requires_grad_() for parameter in (weight, bias))
+    normalized = F.batch_norm(exact, None, None, scale, shift, training=True, momentum=0, eps=EPS)
     expected = F.leaky_relu(normalized, SLOPE)
     assert_near(total, exact, {"rtol": 0, "atol": 0}, "sum")
     assert_near(active, expected, IMAGES, "active")
@@ -39,7 +39,7 @@ def test_normalization_and_its_gradients(shape: tuple[int, ...], adds: bool) -> 
     assert exact.grad is not None
     expected_of_sum = exact.grad + other.double() if adds else exact.grad
     assert_near(of_sum, expected_of_sum, IMAGES, "gradient of the sum")
-    for actual, parameter in zip((of_weight, of_bias), parameters, strict=True):
+    for actual, parameter in zip((of_weight, of_bias), (scale, shift), strict=True):
         assert parameter.grad is not None and actual.dtype == torch.float32
         assert_near(actual, parameter.grad, SUMS, "gradient of weight or bias")
 
