@@ -246,19 +246,25 @@ def test_what_is_said_about_a_picture(driver: Chrome, pages: dict[str, Path]) ->
     assert tip(driver) is None and spoken(driver) == ""  # hovering is not spoken
 
 
-def test_the_tip_stays_inside_of_the_map(driver: Chrome, pages: dict[str, Path]) -> None:
+def test_the_tip_is_inside_of_the_map_and_beside_the_point(
+    driver: Chrome, pages: dict[str, Path]
+) -> None:
     script = """
       const [tip, map] = ["map-tip", "map-canvas"].map(id => document.getElementById(id));
       const [inner, outer] = [tip.getBoundingClientRect(), map.getBoundingClientRect()];
-      return inner.left >= outer.left && inner.right <= outer.right
-        && inner.top >= outer.top && inner.bottom <= outer.bottom
+      const x = outer.left + outer.width / 2 + arguments[0];
+      const y = outer.top + outer.height / 2 + arguments[1];
+      const inside = inner.left >= outer.left && inner.right <= outer.right
+        && inner.top >= outer.top && inner.bottom <= outer.bottom;
+      return [inside, x < inner.left || x > inner.right || y < inner.top || y > inner.bottom]
     """
     for width in (320, 1100):
         canvas = open_map(driver, pages["cross"], width=width)
         for point in CROSS:
             hover(driver, canvas, point)
             assert tip(driver) is not None
-            assert driver.execute_script(script), (width, point)
+            x, y = position(driver, point)
+            assert driver.execute_script(script, x, y) == [True, True], (width, point)
 
 
 def test_a_click_keeps_the_picture_open(driver: Chrome, pages: dict[str, Path]) -> None:
@@ -324,8 +330,11 @@ def test_arrows_reach_every_point_of_a_row(driver: Chrome, pages: dict[str, Path
 def test_keys_zoom_and_keep_the_picture_in_view(driver: Chrome, pages: dict[str, Path]) -> None:
     canvas = open_map(driver, pages["cross"])
     canvas.send_keys(Keys.ARROW_RIGHT)
+    canvas.send_keys(Keys.ARROW_RIGHT)
     canvas.send_keys("+++")
     assert drawn(driver) == 1  # the others are out of view
+    assert "right" in (tip(driver) or "")  # it is zoomed around the picture that is open
+    canvas.send_keys(Keys.ARROW_LEFT)
     canvas.send_keys(Keys.ARROW_UP)
     assert drawn(driver) == 1 and "top" in (tip(driver) or "")
     canvas.send_keys(Keys.ESCAPE)
@@ -428,6 +437,33 @@ def test_the_wheel_scrolls_the_page_until_the_map_is_clicked(
     assert wheel(driver, canvas, 600) == COUNT
     wheel(driver, canvas, 120)  # it cannot get smaller, so the page scrolls on
     WebDriverWait(driver, 10, 0.02).until(lambda d: d.execute_script("return scrollY") > before)
+
+
+def test_a_picture_out_of_view_is_not_described(driver: Chrome, pages: dict[str, Path]) -> None:
+    canvas = open_map(driver, pages["cross"])
+    click(driver, canvas, CROSS[1])
+    driver.find_element(By.ID, "map-in").click()
+    assert "right" in (tip(driver) or "")
+    drag = ActionChains(driver).move_to_element(canvas).click_and_hold()
+    drag.move_by_offset(200, 0).release().perform()
+    drawn(driver)
+    assert tip(driver) is None
+    driver.find_element(By.ID, "map-reset").click()
+    drawn(driver)
+    assert "right" in (tip(driver) or "")
+
+
+def test_resizing_never_shows_an_empty_map(driver: Chrome, pages: dict[str, Path]) -> None:
+    canvas = open_map(driver, pages["cross"])
+    script = """
+      const [canvas, done] = arguments;
+      const empty = () => !canvas.getContext("2d")
+        .getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value > 0);
+      new ResizeObserver(() => done(empty())).observe(canvas.parentElement.appendChild(
+        Object.assign(document.createElement("p"), { textContent: "later" })));
+      canvas.style.height = "300px";
+    """
+    assert driver.execute_async_script(script, canvas) is False
 
 
 def test_zoom_buttons_and_dragging(driver: Chrome, pages: dict[str, Path]) -> None:

@@ -37,11 +37,15 @@
   const STEPS = [0, 50, 70, 90, 99, 100]; // of confidence, in percent
   const classGroups = () => data.groups.map((group) => ({ ...group, shown: true, count: 0 }));
   const COLORINGS = {
-    predicted: { groups: classGroups(), of: (i) => data.groupOfClass[predicted[i]], layer: () => 0 },
+    predicted: {
+      groups: classGroups(),
+      of: (i) => data.groupOfClass[predicted[i]],
+      layer: (at, group) => (group.pale ? 0 : 1),
+    },
     label: {
       groups: [...classGroups(), { name: "no label", color: "faint", shape: 0, pale: true, shown: true, count: 0 }],
       of: (i) => (labels[i] < 0 ? data.groups.length : data.groupOfClass[labels[i]]),
-      layer: (group) => (group === data.groups.length ? 0 : 1),
+      layer: (at, group) => (group.pale ? 0 : 1),
     },
     confidence: {
       groups: STEPS.slice(1).map((high, at) => ({
@@ -55,7 +59,7 @@
         const value = (100 * confidence[i]) / data.confidenceUnit;
         return STEPS.slice(1, -1).filter((edge) => value >= edge).length;
       },
-      layer: (group) => STEPS.length - group, // the least confident on top
+      layer: (at) => STEPS.length - at, // the least confident on top
     },
   };
 
@@ -121,7 +125,7 @@
     target.fill();
     target.globalAlpha = 1;
     if (!outlined && radius < 2.5) return;
-    target.lineWidth = outlined ? 1.5 : 0.6;
+    target.lineWidth = outlined ? 1.25 : 0.6;
     target.strokeStyle = hex(outlined ? "ink" : "panel");
     target.stroke();
   }
@@ -154,7 +158,14 @@
   ];
   const toMap = (x, y) => [view.x + (x - size.middleX) / scaleX(), view.y + (y - size.middleY) / scaleY()];
 
-  function zoomAt(factor, x = size.middleX, y = size.middleY) {
+  function isInView(i) {
+    const [x, y] = i < 0 ? [-1, -1] : toScreen(i);
+    return x >= 0 && y >= 0 && x <= size.width && y <= size.height;
+  }
+
+  /** Zoom around a place: by default the picture that is open, or else the middle. */
+  function zoomAt(factor, ...place) {
+    const [x, y] = place.length ? place : isInView(kept) ? toScreen(kept) : [size.middleX, size.middleY];
     const [mapX, mapY] = toMap(x, y);
     view.zoom = clamp(view.zoom * factor, 1, FARTHEST);
     view.x = mapX - (x - size.middleX) / scaleX();
@@ -195,7 +206,7 @@
       groupOf[i] = coloring.of(i);
       const group = coloring.groups[groupOf[i]];
       group.count++;
-      layers[i] = 2 * coloring.layer(groupOf[i]) + (parts[i] === data.outlinedPart ? 1 : 0);
+      layers[i] = 2 * coloring.layer(groupOf[i], group) + (parts[i] === data.outlinedPart ? 1 : 0);
       return group.shown;
     });
     order.sort((one, other) => layers[one] - layers[other]);
@@ -261,7 +272,7 @@
 
   function radiusNow() {
     const room = Math.sqrt((size.width * size.height) / Math.max(order.length, 1));
-    const radius = clamp(0.2 * room, 1.6, 5) * Math.min(view.zoom ** 0.35, 2.2);
+    const radius = Math.min(clamp(0.2 * room, 1.6, 5) * Math.sqrt(view.zoom), 8);
     return Math.round(8 * radius) / 8; // few sizes, since every one needs sprites of its own
   }
 
@@ -274,7 +285,7 @@
     context.clearRect(0, 0, canvas.width, canvas.height);
     const groups = coloring.groups.map((_, group) => [
       spriteOf(group, false, radius),
-      spriteOf(group, true, Math.max(1.3 * radius, 3.2)),
+      spriteOf(group, true, Math.max(1.15 * radius, 3.2)),
     ]);
     let drawn = 0;
     for (const i of order) {
@@ -370,8 +381,8 @@
   }
 
   function showTip(i) {
-    tip.hidden = i < 0;
-    if (i < 0) return;
+    tip.hidden = !isInView(i);
+    if (tip.hidden) return;
     tip.classList.toggle("kept", i === kept);
     if (tip.dataset.picture !== String(i)) {
       const facts = describe(i);
@@ -404,13 +415,16 @@
     if (sheet.complete) target.drawImage(sheet, x, y, width, height, 0, 0, thumbnail.width, thumbnail.height);
   }
 
+  /** Beside the point where there is room, or else below or above it. */
   function placeTip(i) {
     const [x, y] = toScreen(i);
     const gap = 2.2 * radiusNow() + 12;
     const { offsetWidth: width, offsetHeight: height } = tip;
-    const left = x + gap + width <= size.width ? x + gap : x - gap - width;
+    let [left, top] = [x + gap, y - height / 2];
+    if (left + width > size.width) left = x - gap - width;
+    if (left < 0) [left, top] = [x - width / 2, y + gap + height <= size.height ? y + gap : y - gap - height];
     tip.style.left = `${clamp(left, 4, Math.max(4, size.width - width - 4))}px`;
-    tip.style.top = `${clamp(y - height / 2, 4, Math.max(4, size.height - height - 4))}px`;
+    tip.style.top = `${clamp(top, 4, Math.max(4, size.height - height - 4))}px`;
   }
 
   function keep(i) {
@@ -425,9 +439,7 @@
   }
 
   function keepInView(i) {
-    const [x, y] = toScreen(i);
-    const inside = x > MARGIN && y > MARGIN && x < size.width - MARGIN && y < size.height - MARGIN;
-    if (inside) return;
+    if (isInView(i)) return;
     [view.x, view.y] = [points[2 * i], points[2 * i + 1]];
     moved();
   }
@@ -542,6 +554,7 @@
     Object.assign(size, { width, height, middleX, middleY, unitX, unitY, ratio: devicePixelRatio || 1 });
     [canvas.width, canvas.height] = [Math.round(width * size.ratio), Math.round(height * size.ratio)];
     recolor();
+    draw(); // at once, since a new size empties the canvas
   }
 
   function recolor() {

@@ -35,6 +35,7 @@ class MarkerGroup:
     name: str
     color: str  # role in the palette
     shape: int
+    pale: bool = False
 
 
 def make_map_section(picture_map: PictureMap, thumbnails: Thumbnails) -> Section:
@@ -145,7 +146,7 @@ def group_classes(picture_map: PictureMap) -> tuple[list[MarkerGroup], list[int]
     ]
     if len(own) < len(classes):
         name = f"{len(classes) - len(own):,} other classes"
-        groups.append(MarkerGroup(name, SERIES[-1], 0))
+        groups.append(MarkerGroup(name, SERIES[-1], 0, pale=True))
     places = {code: at for at, code in enumerate(own)}
     return groups, [places.get(code, len(own)) for code in range(len(classes))]
 
