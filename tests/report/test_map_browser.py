@@ -212,17 +212,22 @@ def test_in_a_report_without_errors_and_without_a_network(
     assert driver.find_element(By.CSS_SELECTOR, "nav a[href='#map']").text == "Map of the pictures"
 
 
+def wait_for_thumbnail(driver: Chrome, color: tuple[int, ...]) -> None:
+    """Until the thumbnail has this color; it is decoded when it is first needed."""
+
+    def shows_color(driver: Chrome) -> bool:
+        differences = np.subtract(read_pixel(driver, "map-thumbnail", 0, 0), color)
+        return bool(np.abs(differences).max() < 20)
+
+    WebDriverWait(driver, 10, 0.02).until(shows_color)
+
+
 def test_hovering_shows_the_thumbnail_and_the_name(driver: Chrome, pages: dict[str, Path]) -> None:
     canvas = open_map(driver, pages["cross"])
     assert tip(driver) is None
     for number, point in enumerate(CROSS):
         hover(driver, canvas, point)
-        WebDriverWait(driver, 10, 0.02).until(
-            lambda d, n=number: (
-                np.abs(np.subtract(read_pixel(d, "map-thumbnail", 0, 0), picture_color(n))).max()
-                < 20
-            )
-        )
+        wait_for_thumbnail(driver, picture_color(number))
         assert cross_map().names[number] in (tip(driver) or "")
     hover(driver, canvas, np.array([0.5, 0.5]))
     assert tip(driver) is None  # nothing is near
