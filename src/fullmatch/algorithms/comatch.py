@@ -45,6 +45,8 @@ class GraphContrast(nn.Module):
 
 
 class CoMatchLoss(HeadedPseudoLabeling):
+    """Smooths the labels with the bank of embeddings, and adds each batch to it."""
+
     def __init__(self, plain: PseudoLabeling, task: Task, spec: "CoMatch") -> None:
         super().__init__(plain, Projection(task.features, spec.width))
         self.spec, self.num_classes = spec, task.num_classes

@@ -71,6 +71,8 @@ class LossLimit(nn.Module):
 
 
 class DashLoss(ExtendedPseudoLabeling):
+    """Reports the limit `rho` of each step as a metric."""
+
     def extra_objectives(self, step: Step[object]) -> list[Objective]:
         assert isinstance(self.labeler, LossLimit)
         rho = self.labeler.rho(step.progress)

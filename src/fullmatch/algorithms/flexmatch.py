@@ -50,6 +50,8 @@ class CurriculumThreshold(nn.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class FlexMatch(FixMatch):
+    """FixMatch with a threshold per class, which rises as the class is learned."""
+
     about: ClassVar[About] = About(
         "FlexMatch", 2021, "lower thresholds for classes lagging behind", "one label per image"
     )

@@ -43,6 +43,8 @@ class ProcessLabeler(nn.Module):
 
 
 class NPMatchLoss(ExtendedPseudoLabeling):
+    """The neural process labels the unlabeled images and is trained along with the network."""
+
     def __init__(self, plain: PseudoLabeling, task: Task, spec: "NPMatch") -> None:
         super().__init__(plain)
         self.num_classes = task.num_classes
@@ -107,6 +109,8 @@ class NPMatchLoss(ExtendedPseudoLabeling):
 
 @dataclass(frozen=True, kw_only=True)
 class NPMatch(FlexMatch):
+    """FlexMatch with a neural process in place of the linear classifier."""
+
     about: ClassVar[About] = About(
         "NP-Match", 2022, "a neural process labels with certainty", "two banks, one label per image"
     )

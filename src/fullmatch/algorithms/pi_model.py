@@ -13,6 +13,8 @@ from fullmatch.losses import cross_entropy, squared_distance
 
 
 class PiModelLoss(Algorithm):
+    """Cross-entropy, plus the squared distance between two views with a weight that ramps up."""
+
     def __init__(self, spec: "PiModel") -> None:
         super().__init__()
         self.spec, self.views = spec, spec.views

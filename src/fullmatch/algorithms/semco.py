@@ -75,6 +75,8 @@ class SemanticLoss(nn.Module):
 
 
 class SemCoLoss(HeadedPseudoLabeling):
+    """Adds the embeddings of all views to the passes."""
+
     def passes(self, student: Network, batch: Batch) -> Passes[Embeddings]:
         passes = super().passes(student, batch)
         return passes._replace(heads=self.embed(passes))
@@ -123,6 +125,8 @@ def group_classes(embeddings: Tensor) -> Tensor:  # (C, d) -> (C,) int64
 
 @dataclass(frozen=True, kw_only=True)
 class SemCo(FixMatch):
+    """FixMatch with a second head that predicts the embedding of the class name."""
+
     about: ClassVar[About] = About("SemCo", 2021, "class name embeddings teach the classifier")
     ratio: ClassVar[int] = 3
 

@@ -72,6 +72,8 @@ class InstanceSimilarity(nn.Module):
 
 
 class SimMatchLoss(HeadedPseudoLabeling):
+    """Smooths the labels with the bank of labeled images, and updates it with each batch."""
+
     def __init__(self, plain: PseudoLabeling, task: Task, spec: "SimMatch") -> None:
         super().__init__(plain, Projection(task.features, spec.width))
         self.spec, self.num_classes = spec, task.num_classes

@@ -10,6 +10,8 @@ from fullmatch.losses import cross_entropy
 
 
 class SupervisedLoss(Algorithm):
+    """Cross-entropy of the labeled images."""
+
     def __init__(self, views: Views) -> None:
         super().__init__()
         self.views = views
@@ -23,6 +25,8 @@ class SupervisedLoss(Algorithm):
 
 @dataclass(frozen=True, kw_only=True)
 class Supervised(Spec):
+    """The spec of the labels-only baseline."""
+
     about: ClassVar[About] = About("-", 0, "the labels only, nothing else")
     views: ClassVar[Views] = Views(unlabeled=())
     ratio: ClassVar[int] = 1

@@ -46,6 +46,8 @@ class SoftLabeler(Labeler):
 
 
 class UDALoss(ExtendedPseudoLabeling):
+    """Leaves out labeled images that are predicted with high confidence too early."""
+
     def __init__(self, plain: PseudoLabeling, annealing: Annealing) -> None:
         super().__init__(plain)
         self.annealing = annealing
@@ -62,6 +64,8 @@ class UDALoss(ExtendedPseudoLabeling):
 
 @dataclass(frozen=True, kw_only=True)
 class UDA(FixMatch):
+    """FixMatch with sharpened soft labels."""
+
     about: ClassVar[About] = About("UDA", 2020, "sharpened soft labels above a threshold")
 
     threshold: Share = 0.8

@@ -67,6 +67,8 @@ class UPSRound(Algorithm):
 
 @dataclass(frozen=True, kw_only=True)
 class UPSOffline(Spec):
+    """One round; `ups_rounds` chooses what the next round learns from."""
+
     about: ClassVar[About] = About(
         "UPS", 2021, "rounds: certain labels train the next network", "the last round's choice"
     )

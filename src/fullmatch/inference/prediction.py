@@ -46,6 +46,8 @@ class Flag(StrEnum):
 
 
 class RankedClass(NamedTuple):
+    """A class and how likely the model finds it."""
+
     name: str
     confidence: float
 

@@ -36,6 +36,6 @@ def self_adaptive_fairness(
 
 
 def _per_label(probs: Tensor, labels: Tensor) -> Tensor:
-    """probs / labels as a distribution; 0 for a class without labels."""
+    """Return probs / labels as a distribution; 0 for a class without labels."""
     share = torch.where(labels > 0, probs / labels.where(labels > 0, 1.0), 0.0)
     return share / share.sum().clamp(min=torch.finfo(share.dtype).tiny)

@@ -112,6 +112,8 @@ def mark_flags(text: str) -> list[object]:
 
 
 class NextStep(NamedTuple):
+    """A piece of advice, with the command that carries it out."""
+
     advice: str
     command: str = ""
 

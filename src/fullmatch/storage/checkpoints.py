@@ -38,6 +38,8 @@ class CheckpointFacts:
 
 
 class Checkpoint(NamedTuple):
+    """The tensors of a training state, and the facts stored with them."""
+
     tensors: dict[str, Tensor]
     facts: CheckpointFacts
 

@@ -79,7 +79,7 @@ def write_rows(predictions: "Iterator[Prediction]", path: Path) -> "Counter[Flag
 
 
 def summarize(flags: "Counter[Flag]") -> str:
-    """'12 pictures, 3 unsure.'"""
+    """Summarize the flags, as in '12 pictures, 3 unsure'."""
     counts = "".join(f", {count} {flag}" for flag, count in sorted(flags.items()) if flag)
     return f"{many(flags.total(), 'picture')}{counts}."
 

@@ -150,7 +150,7 @@ def write_files(
 
 
 def describe_choice(suggestions: "Suggestions", total: int) -> str:
-    """'20 of 980 unlabeled pictures chosen; 3 more cannot be read.'"""
+    """Describe the choice: '20 of 980 unlabeled pictures chosen; 3 more cannot be read'."""
     chosen, unreadable = len(suggestions.pictures), suggestions.unreadable
     if suggestions.sampled < total:
         details = f"; {suggestions.sampled:,} were looked at"

@@ -18,7 +18,7 @@ BLANK_STD = 2.0  # gray levels; below this a picture has no pattern to correlate
 
 
 def perceptual_hash(image: Image.Image) -> NDArray[np.uint8]:
-    """(16,) bytes: on a coarse grid, is each cell darker than its right and its lower neighbor?"""
+    """(16,) bytes: on a coarse grid, whether the right and the lower neighbor are brighter."""
     box = Image.Resampling.BOX
     cells = np.asarray(image.convert("L").resize((GRID, GRID), box)).astype(np.int16)
     # A difference of one level is noise.

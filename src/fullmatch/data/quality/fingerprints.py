@@ -30,6 +30,8 @@ def ignore_progress(total: int) -> None:
 
 
 class Fingerprint(NamedTuple):
+    """What the checks compare, computed from one decoded picture."""
+
     digest: bytes  # of the decoded pixels: equal for two files of the same picture
     hash: NDArray[np.uint8]
     thumbnail: NDArray[np.uint8]

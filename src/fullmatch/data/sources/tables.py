@@ -14,6 +14,8 @@ TRAIN = frozenset(("", "train", "labeled", "unlabeled"))
 
 
 class TableRow(NamedTuple):
+    """One row of the CSV file, with its line number for error messages."""
+
     line: int
     path: str
     label: str  # '' if unlabeled
