@@ -29,7 +29,8 @@ def digits() -> Source:
     """Digits with only 200 pictures for training and 50 for the test."""
     source = data.load("digits")
     few, test = torch.arange(200), torch.arange(50)
-    assert source.test is not None and source.test_labels is not None
+    assert source.test is not None
+    assert source.test_labels is not None
     return replace(
         source,
         images=TensorStore(source.images.read(few)),

@@ -142,7 +142,8 @@ def test_exports_are_sorted_and_there(path: Path) -> None:
 def test_every_module_opens_with_a_sentence() -> None:
     for path in SOURCE.rglob("*.py"):
         first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines()
-        assert first and first[0].endswith("."), path.name
+        assert first, path.name
+        assert first[0].endswith("."), path.name
 
 
 def test_names_that_say_nothing_are_not_used() -> None:

@@ -35,17 +35,20 @@ def test_a_spec_stays_what_it_is() -> None:
 
 def test_a_plain_dataclass_gets_the_defaults() -> None:
     plain = Plain(width=5)
-    assert isinstance(plain, SpecLike) and not isinstance(plain, Spec)
+    assert isinstance(plain, SpecLike)
+    assert not isinstance(plain, Spec)
     spec = as_spec(plain)
     assert (spec.about, spec.views, spec.recipe, spec.selects) == (None, None, {}, True)
     assert (spec.missing, spec.selection_threshold(), spec.thresholds) == ("", None, "fixed")
-    assert spec.ratio == 2 and spec.width == 5  # type: ignore[attr-defined]
+    assert spec.ratio == 2
+    assert spec.width == 5  # type: ignore[attr-defined]
 
 
 def test_a_plain_dataclass_keeps_its_own_attributes() -> None:
     spec = as_spec(Described())
     assert spec.about == Described.about
-    assert spec.recipe == {"clip": 1.0} and spec.views == Views(unlabeled=())
+    assert spec.recipe == {"clip": 1.0}
+    assert spec.views == Views(unlabeled=())
 
 
 def test_what_a_spec_is_missing() -> None:

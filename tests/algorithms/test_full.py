@@ -34,7 +34,9 @@ def test_published_numbers(variant: str) -> None:
     assert parts["entropy_meaning"] == pytest.approx(MEANING[variant], abs=1e-6)
     total = SUPERVISED + CONSISTENCY + NEGATIVE + MEANING[variant]
     assert parts["loss"] == pytest.approx(total, abs=1e-6)
-    assert parts["k"] == 2 and parts["negatives"] == 2 and parts["selected"] == 0.5
+    assert parts["k"] == 2
+    assert parts["negatives"] == 2
+    assert parts["selected"] == 0.5
 
 
 def test_weights() -> None:
@@ -48,7 +50,8 @@ def test_without_negatives_every_class_but_the_target_is_a_non_target() -> None:
     for variant, entries in (("released", 3), ("paper", 8)):
         parts = compute(adaptive_negative=False, variant=variant)
         assert parts["entropy_meaning"] == pytest.approx(1.0067992007322284 / entries, abs=1e-6)
-        assert "adaptive_negative" not in parts and "k" not in parts
+        assert "adaptive_negative" not in parts
+        assert "k" not in parts
         total = SUPERVISED + CONSISTENCY + parts["entropy_meaning"]
         assert parts["loss"] == pytest.approx(total, abs=1e-6)
 
@@ -89,7 +92,8 @@ def test_k_is_over_all_images_selected_or_not() -> None:
     strong = [[0.80, 0.15, 0.05], [0.50, 0.20, 0.30]]
     built = full(FixMatch(), variant="paper").build(echo_task(3))
     metrics = objective(built, batch(weak, strong)).metrics
-    assert metrics["k"] == 3 and metrics["adaptive_negative"] == 0
+    assert metrics["k"] == 3
+    assert metrics["adaptive_negative"] == 0
     assert metrics["consistency"].item() == pytest.approx(0.11157177565710485, abs=1e-6)
     assert metrics["entropy_meaning"].item() == pytest.approx(0.11361937122346337, abs=1e-6)
 
@@ -116,7 +120,8 @@ def test_share_of_non_targets_above_one_half() -> None:
     metrics = objective(full(FixMatch()).build(echo_task(3)), batch(weak, strong)).metrics
     assert metrics["k"] == 3 or metrics["k"] == 2
     above, entries = metrics["non_target_above_half"].tolist()
-    assert above == 1.0 and entries == 2 * (metrics["k"].item() - 1)
+    assert above == 1.0
+    assert entries == 2 * (metrics["k"].item() - 1)
 
 
 def test_fullflex_selects_entropy_meaning_by_its_own_thresholds() -> None:
@@ -149,4 +154,6 @@ def test_entries_carry_gradient_to_the_strong_view_only() -> None:
     weak, strong = (view.requires_grad_() for view in views.unlabeled)
     objective(full(FixMatch()).build(echo_task(4)), views).loss.backward()
     assert weak.grad is None or not weak.grad.any()
-    assert strong.grad is not None and torch.isfinite(strong.grad).all() and strong.grad.any()
+    assert strong.grad is not None
+    assert torch.isfinite(strong.grad).all()
+    assert strong.grad.any()

@@ -56,7 +56,8 @@ def test_nothing_selected_is_finite_and_only_labels_are_learned() -> None:
     assert float(objective.metrics["consistency"].detach()) == 0
     assert float(objective.metrics["process_divergence"].detach()) == 0
     gradients = [p.grad for p in algorithm.parameters() if p.grad is not None]
-    assert gradients and all(gradient.isfinite().all() for gradient in gradients)
+    assert gradients
+    assert all(gradient.isfinite().all() for gradient in gradients)
 
 
 def test_consistency_is_averaged_over_selected_images_only() -> None:

@@ -20,7 +20,8 @@ def test_only_the_first_view_learns() -> None:
     first, second = (view.requires_grad_() for view in batch.unlabeled)
     student = TinyNetwork(task.num_classes)
     algorithm(student, student, batch, torch.tensor(1.0)).loss.backward()
-    assert first.grad is not None and first.grad.any()
+    assert first.grad is not None
+    assert first.grad.any()
     assert second.grad is None
 
 

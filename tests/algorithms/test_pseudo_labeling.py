@@ -72,7 +72,8 @@ def test_usage_metrics_count_known_labels_by_rank() -> None:
     assert metrics["unlabeled_top9"].tolist() == [2, 3]
     assert metrics["pseudo_label_accuracy"].tolist() == [1, 3]
     few = objective(FixMatch().build(echo_task(3)), batch([[0.5, 0.3, 0.2]], [[0.5, 0.3, 0.2]]))
-    assert "unlabeled_top1" in few.metrics and "unlabeled_top5" not in few.metrics
+    assert "unlabeled_top1" in few.metrics
+    assert "unlabeled_top5" not in few.metrics
 
 
 @pytest.mark.parametrize("value", [0.25, float("nan")])

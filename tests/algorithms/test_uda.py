@@ -36,4 +36,5 @@ def test_ceiling_rises_from_chance_to_certainty() -> None:
     for annealing, middle in middles.items():
         start, half, end = signal_ceiling(torch.tensor([0.0, 0.5, 1.0]), 10, annealing)
         torch.testing.assert_close(half, torch.tensor(middle))
-        assert 0.1 <= start < 0.11 and 0.99 < end <= 1.0
+        assert 0.1 <= start < 0.11
+        assert 0.99 < end <= 1.0

@@ -51,7 +51,8 @@ def test_first_round_uses_only_the_labels() -> None:
     student = TinyNetwork(4)
     batch = random_batch(TASK, algorithm.views)
     actual = algorithm(student, student, batch, torch.tensor(0.5))
-    assert actual.loss == actual.metrics["supervised"] and actual.metrics["unlikely_negative"] == 0
+    assert actual.loss == actual.metrics["supervised"]
+    assert actual.metrics["unlikely_negative"] == 0
 
 
 def test_bad_choices(tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ def test_partners_are_a_random_permutation() -> None:
 def test_other_draws_are_uniform() -> None:
     torch.manual_seed(5)
     others = draw_mixup(0.75, 3, CPU, others=5000).others
-    assert others.min() >= 0 and others.max() < 1
+    assert others.min() >= 0
+    assert others.max() < 1
     assert stats.kstest(others.double().numpy(), "uniform").pvalue > 0.01
 
 

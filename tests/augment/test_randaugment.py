@@ -135,7 +135,8 @@ def test_equal_images_get_different_sequences(pictures: str) -> None:
 
 def test_released_form_skips_half_of_the_operations() -> None:
     randaugment = RandAugment(2, 0.5, (0.5, 0.5), (127, 127, 127))
-    assert randaugment.draws == 9 and torchssl().draws == 9
+    assert randaugment.draws == 9
+    assert torchssl().draws == 9
     operation, _ = draws(randaugment, 20_000)
     skipped = (operation == NUMBER["identity"]).float().mean()
     assert skipped == pytest.approx(0.5 + 0.5 / 14, abs=0.01)

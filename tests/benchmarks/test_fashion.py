@@ -50,12 +50,15 @@ def test_folder_of_pictures(clothes: Path, tmp_path: Path) -> None:
     fashion.write_training_pictures(source, split, 30, tmp_path / "fashion")
     fashion.write_test_pictures(source, 20, tmp_path / "fashion")
     loaded = data.load(str(tmp_path / "fashion"), size=28)
-    assert {"T-shirt", "Ankle boot"} < set(loaded.classes) and len(loaded.classes) == 10
+    assert {"T-shirt", "Ankle boot"} < set(loaded.classes)
+    assert len(loaded.classes) == 10
     assert np.bincount(loaded.labels[:20]).tolist() == [2] * 10
-    assert loaded.labels[20:].tolist() == [-1] * 30 and loaded.test_labels is not None
+    assert loaded.labels[20:].tolist() == [-1] * 30
+    assert loaded.test_labels is not None
     assert len(loaded.test_labels) == 20
     numbers = [int(path.stem) for path in (tmp_path / "fashion" / "unlabeled").iterdir()]
-    assert len(set(numbers)) == 30 and not set(numbers) & set(split.labeled)
+    assert len(set(numbers)) == 30
+    assert not set(numbers) & set(split.labeled)
     assert isinstance(source.images, TensorStore)
     for path in (tmp_path / "fashion" / "labeled" / "Dress").iterdir():
         assert source.labels[int(path.stem)] == 3
@@ -69,9 +72,12 @@ def test_measures_once_and_writes_the_table(
     fashion.main([*arguments, "--", *QUICK])
     ledger = tmp_path / "results" / "fashion.jsonl"
     with_test, without = map(json.loads, ledger.read_text().splitlines())
-    assert with_test["measured"] == "test folder" and without["measured"] == "held-out labels"
+    assert with_test["measured"] == "test folder"
+    assert without["measured"] == "held-out labels"
     for row in (with_test, without):
-        assert row["labels"] == 30 and row["steps"] == 2 and row["network"] == "wrn-10-1"
+        assert row["labels"] == 30
+        assert row["steps"] == 2
+        assert row["network"] == "wrn-10-1"
         assert row["interval"][0] < row["accuracy"] < row["interval"][1]
         assert row["accuracy"] - row["labels_only"] == pytest.approx(row["gain"])
     assert 20 * without["truth"] == pytest.approx(round(20 * without["truth"]))

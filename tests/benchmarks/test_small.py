@@ -30,4 +30,5 @@ def test_kernels_without_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
 def test_decoding(capsys: pytest.CaptureFixture[str]) -> None:
     decoding.main(["--pictures", "4"])
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) >= 3 and all(float(rate) > 0 for rate in lines[2].split())
+    assert len(lines) >= 3
+    assert all(float(rate) > 0 for rate in lines[2].split())

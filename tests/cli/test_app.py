@@ -28,7 +28,8 @@ def test_train_resume_evaluate(here: Path, capsys: pytest.CaptureFixture[str]) -
     main(["train", "--labels", "20", "--steps", "4", "--baseline", *TINY, "digits"])
     run = here / "runs" / "digits-fullmatch-001"
     output = capsys.readouterr().out
-    assert "The same network on the labels only:" in output and "The unlabeled images" in output
+    assert "The same network on the labels only:" in output
+    assert "The unlabeled images" in output
     assert json.loads((run / "result.json").read_text())["baseline"]["images"] == 500
     before = (run / "result.json").read_bytes()
     main(["resume", str(run)])
@@ -53,7 +54,8 @@ def test_resume_trains_what_is_missing(here: Path, capsys: pytest.CaptureFixture
     inner.unlink()
     main(["resume", "run"])
     output = capsys.readouterr().out
-    assert "finished already" not in output and "on the labels only:" in output
+    assert "finished already" not in output
+    assert "on the labels only:" in output
     assert json.loads(inner.read_text())["algorithm"]["name"] == "supervised"
 
 
@@ -75,7 +77,8 @@ def test_own_pictures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 unreadable unlabeled picture left out" in capsys.readouterr().out
     run = here / "runs" / "pets-fullmatch-001"
     result = json.loads((run / "result.json").read_text())
-    assert result["classes"] == ["cat", "dög 2"] and result["labels"] == 6
+    assert result["classes"] == ["cat", "dög 2"]
+    assert result["labels"] == 6
     assert result["teacher"]["best_chosen_on_test"] is None
     main(["evaluate", str(run)])
     assert "class dög 2" in capsys.readouterr().out
@@ -94,7 +97,8 @@ def test_cifar10_from_arrays(here: Path, capsys: pytest.CaptureFixture[str]) -> 
     main(["train", "--data", "cifar10", "--labels", "40", "--steps", "2", *TINY])
     result = json.loads(next(here.glob("runs/*/result.json")).read_text())
     assert (result["data"], result["labels"], result["unlabeled"]) == ("cifar10", 40, 60)
-    assert result["steps"] == 2 and result["classes"][0] == "airplane"
+    assert result["steps"] == 2
+    assert result["classes"][0] == "airplane"
 
 
 def test_interrupt_before_training_prints_nothing(
@@ -106,7 +110,8 @@ def test_interrupt_before_training_prints_nothing(
     monkeypatch.setattr("fullmatch.experiment.settings.resolve", interrupt)
     with pytest.raises(SystemExit) as end:
         main(["train"])
-    assert end.value.code == 130 and capsys.readouterr().err == ""
+    assert end.value.code == 130
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("command", [["list", "algorithms"], ["list", "datasets"], ["--help"]])
@@ -117,9 +122,11 @@ def test_a_closed_pipe(command: list[str]) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         process.stdout.close()
-        assert process.stderr.read() == b"" and process.wait(60) == 141
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 141
 
 
 def test_as_a_module(here: Path) -> None:
@@ -129,13 +136,15 @@ def test_as_a_module(here: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 2 and done.stderr.startswith("fullmatch: gone is not a run folder")
+    assert done.returncode == 2
+    assert done.stderr.startswith("fullmatch: gone is not a run folder")
 
 
 def test_help_shows_each_default_once(capsys: pytest.CaptureFixture[str]) -> None:
     names = [[name] for name in app if not name.startswith("-")]
     names += [["reproduce", name] for name in app["reproduce"] if not name.startswith("-")]
-    assert ["label"] in names and ["reproduce", "table1"] in names
+    assert ["label"] in names
+    assert ["reproduce", "table1"] in names
     for command in names:
         main([*command, "--help"])
         text = " ".join(re.sub("[│╭╮╰╯─]", " ", capsys.readouterr().out).split())

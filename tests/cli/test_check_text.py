@@ -42,9 +42,11 @@ def test_ready(tmp_path: Path, run_check: RunCheck) -> None:
     output = run_check(str(tmp_path / "own"))
     assert "18 pictures of 3 classes: brick 6, grass 6, water 6" in output
     assert "1 unlabeled picture cannot be read: left out\n    unlabeled/bad.jpg" in output
-    assert "Ready: fullmatch train" in output and "on this machine, estimated)" in output
+    assert "Ready: fullmatch train" in output
+    assert "on this machine, estimated)" in output
     content = json.loads(Path("check.json").read_text())
-    assert content["works"] and 0 < content["minutes"] <= 10
+    assert content["works"]
+    assert 0 < content["minutes"] <= 10
     assert content["remarks"][0]["files"] == ["unlabeled/bad.jpg"]
 
 
@@ -86,7 +88,8 @@ def test_arrays_and_missing_folders(tmp_path: Path, run_check: RunCheck) -> None
 
 
 def test_formatting() -> None:
-    assert format_duration(42) == "40 seconds" and format_duration(600) == "10 minutes"
+    assert format_duration(42) == "40 seconds"
+    assert format_duration(600) == "10 minutes"
     assert format_counts({str(k): k + 1 for k in range(20)}) == "fewest 1 (0), most 20 (19)"
 
 

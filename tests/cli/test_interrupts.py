@@ -70,7 +70,8 @@ def test_an_interrupt_saves_and_shows_how_to_resume(
     step = int(last.name.removeprefix("step-"))
     assert f"Stopped and saved at step {step}." in output.read_text()
     assert output.read_text().rstrip().endswith(f"fullmatch resume '{out}'")
-    assert first.name == "step-000000000" and step > 0
+    assert first.name == "step-000000000"
+    assert step > 0
     main(["resume", str(out)])
     resumed, expected = read_outputs(out), read_outputs(straight)
     assert resumed["state"] == expected["state"]
@@ -97,7 +98,8 @@ def test_an_interrupted_estimate_is_resumed(
     before = fold.stat()
     main(["resume", str(out)])
     text = capsys.readouterr().out
-    assert "finished already" not in text and "its accuracy is not estimated yet" in text
+    assert "finished already" not in text
+    assert "its accuracy is not estimated yet" in text
     after = fold.stat()
     # It was not written again; reading it may have changed its access time.
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)

@@ -64,7 +64,10 @@ def test_a_bar_in_a_terminal(
         for record in run.records():
             progress.show(record)
     text = capsys.readouterr().out
-    assert "8/8" in text and "loss" in text and "test" in text and "used" not in text
+    assert "8/8" in text
+    assert "loss" in text
+    assert "test" in text
+    assert "used" not in text
 
 
 def test_one_line_per_fold(

@@ -63,8 +63,10 @@ def test_result_with_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     lines = capsys.readouterr().out.splitlines()
     (labels,) = (line for line in lines if "the labels only" in line)
     (both,) = (line for line in lines if "labels and unlabeled images" in line)
-    assert "89.0 %" in labels and "86.0 to 91.5" in labels
-    assert "96.4 %" in both and "94.4 to 97.7" in both
+    assert "89.0 %" in labels
+    assert "86.0 to 91.5" in labels
+    assert "96.4 %" in both
+    assert "94.4 to 97.7" in both
     text = " ".join(" ".join(lines).split())
     assert "The unlabeled images helped: +7.4 points (95 % interval +4.8 to +10.0)." in text
     assert "last 20 evaluations 96.1 %; best, chosen on the test set, 96.8 %." in text
@@ -78,7 +80,8 @@ def test_baseline_of_an_earlier_version(tmp_path: Path, capsys: pytest.CaptureFi
     write_run(tmp_path / "run" / "labels-only")
     show_result(RunFolder(folder.path))
     text = printed(capsys)
-    assert "the labels only" in text and f"{folder.path / 'labels-only'}/" in text
+    assert "the labels only" in text
+    assert f"{folder.path / 'labels-only'}/" in text
 
 
 def test_result_without_test_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,7 +90,8 @@ def test_result_without_test_images(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "No test images, so no accuracy" in printed(capsys)
     show_result(write_run(tmp_path / "other", replace(result, estimate_missing="Not known.")))
     text = printed(capsys)
-    assert "Not known." in text and "No test images" not in text
+    assert "Not known." in text
+    assert "No test images" not in text
 
 
 def test_supervised_does_not_use_unlabeled_images(
@@ -95,13 +99,15 @@ def test_supervised_does_not_use_unlabeled_images(
 ) -> None:
     show_result(write_run(tmp_path / "run", replace(RESULT, algorithm={"name": "supervised"})))
     text = printed(capsys)
-    assert "the labels only" in text and "unlabeled images" not in text
+    assert "the labels only" in text
+    assert "unlabeled images" not in text
 
 
 def test_no_unlabeled_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     show_result(write_run(tmp_path / "run", replace(RESULT, baseline=GAIN, unlabeled=40)))
     text = printed(capsys)
-    assert "the labels, as unlabeled too" in text and "The unlabeled images" not in text
+    assert "the labels, as unlabeled too" in text
+    assert "The unlabeled images" not in text
     assert "no unlabeled images; training on the labeled ones as unlabeled helped" in text
 
 
@@ -119,8 +125,11 @@ def test_evaluation_with_odd_class_names(capsys: pytest.CaptureFixture[str]) -> 
     )
     text = capsys.readouterr().out
     assert text.startswith("2 of 5 test images are left out\n")
-    assert "my [pets], 3 test images" in text and "66.7 % (20.0 to 94.0)" in text
-    assert "class [red]cat" in text and "no images" in text and "top-5" not in text
+    assert "my [pets], 3 test images" in text
+    assert "66.7 % (20.0 to 94.0)" in text
+    assert "class [red]cat" in text
+    assert "no images" in text
+    assert "top-5" not in text
 
 
 def test_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,4 +147,5 @@ def test_text_tables_keep_long_lines_and_brackets(capsys: pytest.CaptureFixture[
     table.add("[bold]x", "y" * 200)
     table.show()
     heading, row = capsys.readouterr().out.splitlines()
-    assert heading == "name     text" and row == "[bold]x  " + "y" * 200
+    assert heading == "name     text"
+    assert row == "[bold]x  " + "y" * 200

@@ -34,7 +34,8 @@ def mistake(here: Path, capsys: pytest.CaptureFixture[str]) -> RunMistake:
             main(list(argv))
         output = capsys.readouterr()
         assert end.value.code == 2
-        assert output.err.startswith("fullmatch: ") and output.err.count("\n") == 1
+        assert output.err.startswith("fullmatch: ")
+        assert output.err.count("\n") == 1
         assert "Traceback" not in output.err
         assert output.out == ""  # no notes before the error
         assert read_all() == before
@@ -119,7 +120,8 @@ def test_options_out_of_range(setting: str, expected: str, mistake: RunMistake) 
     flags = [word for option in options for word in ("--set", f"algorithm.{option}")]
     line = mistake("train", "digits", "--algorithm", algorithm, *flags, "--steps", "5")
     name, value = options[0].split("=")
-    assert f"algorithm.{name} is {value}" in line and f"expected {expected}" in line
+    assert f"algorithm.{name} is {value}" in line
+    assert f"expected {expected}" in line
 
 
 def test_missing_data_files(
@@ -131,7 +133,9 @@ def test_missing_data_files(
     (here / "data").mkdir()
     monkeypatch.setattr("urllib.request.urlopen", fail)
     line = mistake("train", "cifar10", "--set", f"data.root={here / 'data'}")
-    assert "cifar-10-batches-py" in line and "cifar10.npz" in line and str(here / "data") in line
+    assert "cifar-10-batches-py" in line
+    assert "cifar10.npz" in line
+    assert str(here / "data") in line
 
 
 def test_folders_that_cannot_be_trained_on(mistake: RunMistake, here: Path) -> None:
@@ -207,7 +211,8 @@ def test_existing_output_folder(mistake: RunMistake, here: Path) -> None:
     (here / "mine" / "thesis.txt").write_text("years of work")
     assert "mine exists already" in mistake("train", "digits", "--out", "mine")
     line = mistake("train", "--out", "mine/thesis.txt")
-    assert "mine/thesis.txt exists already, and is a file" in line and "resume" not in line
+    assert "mine/thesis.txt exists already, and is a file" in line
+    assert "resume" not in line
     assert "cannot make the run folder" in mistake(
         "train", "digits", "--out", "mine/thesis.txt/run", "--steps", "1"
     )
@@ -228,7 +233,8 @@ def test_damaged_runs(mistake: RunMistake, here: Path, capsys: pytest.CaptureFix
     for state in here.glob("run/checkpoints/*/state.safetensors"):
         state.write_bytes(state.read_bytes()[:-1])
     line = mistake("resume", "run")
-    assert "no usable checkpoint" in line and "step-000000002 is damaged" in line
+    assert "no usable checkpoint" in line
+    assert "step-000000002 is damaged" in line
     (here / "run" / "config.toml").write_text("[data\n")
     assert "is not TOML" in mistake("resume", "run")
 
@@ -238,8 +244,10 @@ def test_a_nan_loss_is_one_line(here: Path, capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit) as end:
         main(["train", "--config", "hot.toml", "--steps", "60", *TINY])
     line = capsys.readouterr().err
-    assert end.value.code == 2 and line.count("\n") == 1
-    assert "the loss became NaN at step" in line and "--set optimizer.rate=" in line
+    assert end.value.code == 2
+    assert line.count("\n") == 1
+    assert "the loss became NaN at step" in line
+    assert "--set optimizer.rate=" in line
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan", "1e400"])

@@ -101,7 +101,8 @@ def test_unusual_values_survive_toml(tmp_path: Path) -> None:
 def test_errors_name_the_setting(table: dict[str, object], words: str) -> None:
     with pytest.raises(UserError) as error:
         experiment_config({"algorithm": {"name": "fixmatch"}} | table, algorithm)
-    assert words in str(error.value) and "\n" not in str(error.value)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_algorithm_must_be_named() -> None:
@@ -128,6 +129,11 @@ def test_strings_are_converted_to_the_type_of_their_field() -> None:
     assert one.algorithm.full == Full(alpha=0.5)
 
 
+def read_assignment(assignment: str) -> ExperimentConfig:
+    table = parse_overrides([assignment])
+    return experiment_config(merge_tables({"algorithm": {"name": "fixmatch"}}, table), algorithm)
+
+
 @pytest.mark.parametrize(
     ("assignment", "words"),
     [
@@ -145,8 +151,7 @@ def test_strings_are_converted_to_the_type_of_their_field() -> None:
 )
 def test_wrong_assignments(assignment: str, words: str) -> None:
     with pytest.raises(UserError) as error:
-        table = parse_overrides([assignment])
-        experiment_config(merge_tables({"algorithm": {"name": "fixmatch"}}, table), algorithm)
+        read_assignment(assignment)
     assert words in str(error.value)
 
 

@@ -25,7 +25,8 @@ def test_all_images_are_unlabeled_and_known_labels_are_used() -> None:
 def test_split_hides_labels() -> None:
     source = from_arrays(pixels(20), np.arange(20) % 2, name="toy")
     data = SemiDataset.from_source(source, draw_split(source.labels, 4, 0, 2, "toy"))
-    assert len(data.labeled) == 4 and len(data.unlabeled) == 20
+    assert len(data.labeled) == 4
+    assert len(data.unlabeled) == 20
     assert data.class_prior == (0.5, 0.5)
     assert data.labels.equal(source.labels)  # kept for metrics
     with pytest.raises(UserError, match="does not match"):
@@ -37,12 +38,14 @@ def test_appearance_is_measured_from_the_pixels() -> None:
     appearance = measure_appearance(TensorStore(torch.from_numpy(images).permute(0, 3, 1, 2)))
     np.testing.assert_allclose(appearance.mean, (images / 255).mean((0, 1, 2)))
     np.testing.assert_allclose(appearance.std, (images / 255).std((0, 1, 2)))
-    assert appearance.flip and appearance.padding == 1
+    assert appearance.flip
+    assert appearance.padding == 1
 
 
 def test_blank_images_have_a_positive_std() -> None:
     appearance = measure_appearance(TensorStore(torch.full((3, 1, 32, 32), 7, dtype=torch.uint8)))
-    assert appearance.std == (1 / 255,) and appearance.padding == 4
+    assert appearance.std == (1 / 255,)
+    assert appearance.padding == 4
 
 
 def test_classes_are_in_natural_order() -> None:

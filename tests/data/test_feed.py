@@ -83,7 +83,8 @@ def test_images_labels_and_positions_belong_together(resident: bool) -> None:
         positions = raw.unlabeled[:, 0, 0, 0].long()
         assert torch.equal(positions, raw.unlabeled_index)
         assert torch.equal(raw.hidden_labels, data.labels[positions])
-        assert raw.labeled.dtype == torch.uint8 and len(positions) == 12
+        assert raw.labeled.dtype == torch.uint8
+        assert len(positions) == 12
 
 
 def test_streaming_gives_the_same_batches() -> None:
@@ -98,7 +99,8 @@ def test_streaming_reads_ahead_and_only_once() -> None:
     feed = make_feed(data)
     for step in range(10):
         read(feed, step)
-    assert isinstance(feed, StreamingFeed) and isinstance(data.images, SlowStore)
+    assert isinstance(feed, StreamingFeed)
+    assert isinstance(data.images, SlowStore)
     feed.reader.shutdown()
     assert data.images.reads == 10 + 3  # one read for labeled and unlabeled images
 
@@ -111,8 +113,10 @@ def test_processes_give_the_same_batches_and_end(
     threads = make_feed(data)
     monkeypatch.setattr("fullmatch.data.feed.decodes_in_processes", lambda device: True)
     processes = make_feed(data)
-    assert isinstance(processes, StreamingFeed) and isinstance(processes.store, FileStore)
-    assert isinstance(data.images, FileStore) and data.images.pool is None
+    assert isinstance(processes, StreamingFeed)
+    assert isinstance(processes.store, FileStore)
+    assert isinstance(data.images, FileStore)
+    assert data.images.pool is None
     assert processes.store.pool is not None
     for step in (0, 1, 2, 9, 3, 100, 101):
         for one, other in zip(read(threads, step), read(processes, step), strict=True):
@@ -120,11 +124,13 @@ def test_processes_give_the_same_batches_and_end(
     pids, dropped = processes.store.pool.pids, weakref.ref(processes.store.pool)
     processes.reader.shutdown()
     del processes, one, other
-    assert dropped() is None and not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert dropped() is None
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
 def test_processes_decode_only_for_a_gpu_on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert decodes_in_processes(torch.device("cuda")) and not decodes_in_processes(CPU)
+    assert decodes_in_processes(torch.device("cuda"))
+    assert not decodes_in_processes(CPU)
     monkeypatch.setattr("sys.platform", "darwin")
     assert not decodes_in_processes(torch.device("cuda"))
 
@@ -143,8 +149,7 @@ def test_error_of_the_reader_reaches_the_caller() -> None:
     data.images.broken = 17
     feed = make_feed(data)
     with pytest.raises(UserError, match="cannot read picture 17"):
-        for step in range(10):
-            feed.seek(step)
+        list(map(feed.seek, range(10)))
 
 
 def test_order_depends_on_the_seed_and_differs_between_subsets() -> None:

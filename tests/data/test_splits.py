@@ -78,7 +78,9 @@ def test_file_round_trip(tmp_path: Path) -> None:
     split = draw_split(ten_each(), 8, 3, 4, "toy")
     split.save(tmp_path / "split.json")
     loaded = Split.load(tmp_path / "split.json")
-    assert loaded == split and loaded.hash == split.hash and len(split.hash) == 64
+    assert loaded == split
+    assert loaded.hash == split.hash
+    assert len(split.hash) == 64
 
 
 def test_changed_file_is_rejected(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ def run_collectives() -> int:
     rank = distributed.rank()
     own = torch.tensor([float(rank), 10.0 - rank], requires_grad=True)
     assert distributed.processes() == 2
-    assert distributed.world_size() == 1 and distributed.gather(own) is own
+    assert distributed.world_size() == 1
+    assert distributed.gather(own) is own
     with distributed.collective():
         assert distributed.world_size() == 2
         assert distributed.maximum(own.detach()).tolist() == [1.0, 10.0]

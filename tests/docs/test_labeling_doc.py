@@ -85,7 +85,8 @@ def test_all_commands_run(
     # Four labels twice, then twenty suggestions that were filled in.
     assert labeled_counts == [4, 4, 8, 8, 8, 28]
     text = capsys.readouterr().out
-    assert "Next: fullmatch train" in text and "20 labels taken" in text
+    assert "Next: fullmatch train" in text
+    assert "20 labels taken" in text
     assert (tmp_path / "runs" / "labels-fullmatch-002").is_dir()
 
 
@@ -97,6 +98,7 @@ def test_numbers_and_keys_match_the_code() -> None:
 
 def test_the_screenshot_exists_and_is_small() -> None:
     path = DOCS / "images" / "labeling.png"
-    assert f"(images/{path.name})" in TEXT and path.stat().st_size < 200_000
+    assert f"(images/{path.name})" in TEXT
+    assert path.stat().st_size < 200_000
     with Image.open(path) as image:
         assert image.size == (900, 840)

@@ -71,7 +71,8 @@ def test_same_seed_same_model_and_other_seed_another(digits: Any) -> None:
     pixels, _, few = digits
     fits = [FullMatchClassifier(**DIGITS, random_state=s).fit(pixels, few) for s in (0, 0, 1)]
     first, second, third = (fitted.predict_proba(pixels) for fitted in fits)
-    assert (first == second).all() and (first != third).any()
+    assert (first == second).all()
+    assert (first != third).any()
     assert first.shape == (60, 3)
     np.testing.assert_allclose(first.sum(axis=1), 1, atol=1e-5)
     assert FullMatchClassifier(**DIGITS, random_state=np.random.RandomState(0)).fit(pixels, few)
@@ -251,10 +252,10 @@ def test_clone_pipeline_search_and_pickle(digits: Any, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Iterator[list[str]]:
+def files(tmp_path: Path) -> list[str]:
     write_pictures(tmp_path / "cat", 4)
     write_pictures(tmp_path / "doggy", 4)
-    yield sorted(map(str, tmp_path.glob("*/*.png")))
+    return sorted(map(str, tmp_path.glob("*/*.png")))
 
 
 def test_paths(files: list[str], tmp_path: Path) -> None:

@@ -61,7 +61,8 @@ def test_ranges(
     pixels: np.ndarray, requested: tuple[float, float] | None, expected: list[int]
 ) -> None:
     result = to_bytes(pixels, *resolve_pixel_range(pixels, requested))
-    assert result.dtype == np.uint8 and result.tolist() == expected
+    assert result.dtype == np.uint8
+    assert result.tolist() == expected
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -1, 256])
@@ -91,7 +92,8 @@ def test_reversed_range() -> None:
 )
 def test_what_counts_as_unlabeled(y: list[object], known: list[bool]) -> None:
     labels, mask = parse_labels(y, len(known))  # type: ignore[arg-type]
-    assert mask.tolist() == known and len(labels) == len(known)
+    assert mask.tolist() == known
+    assert len(labels) == len(known)
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, "", pd.NA, -1])
@@ -120,10 +122,15 @@ def test_wrong_labels(y: list[object], message: str) -> None:
 
 
 def test_paths_and_pixels() -> None:
-    assert are_paths(["a.png", Path("b.png")]) and are_paths(np.array(["a.png"]))
-    assert are_paths(pd.Series(["a.png"])) and are_paths(pd.DataFrame({"p": ["a.png"]})["p"])
-    assert are_paths(pd.Series(["a.png"], dtype="string")) and not are_paths(pd.Series([1.0]))
-    assert not are_paths([[1, 2], [3, 4]]) and not are_paths(np.zeros(3)) and not are_paths([])
+    assert are_paths(["a.png", Path("b.png")])
+    assert are_paths(np.array(["a.png"]))
+    assert are_paths(pd.Series(["a.png"]))
+    assert are_paths(pd.DataFrame({"p": ["a.png"]})["p"])
+    assert are_paths(pd.Series(["a.png"], dtype="string"))
+    assert not are_paths(pd.Series([1.0]))
+    assert not are_paths([[1, 2], [3, 4]])
+    assert not are_paths(np.zeros(3))
+    assert not are_paths([])
 
 
 @pytest.mark.parametrize(("shape", "message"), [(8, "got 8"), ((8.0, 8.0), "got .8.0, 8.0.")])

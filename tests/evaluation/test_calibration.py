@@ -22,7 +22,8 @@ def test_recovers_a_known_temperature(true: float) -> None:
     spoiled = apply_temperature(probs, 1 / true)  # sharper by that factor
     calibration = calibrate(spoiled, labels)
     assert calibration.temperature == pytest.approx(true, rel=0.04)
-    assert calibration.ece_after is not None and calibration.ece_after < 0.015
+    assert calibration.ece_after is not None
+    assert calibration.ece_after < 0.015
     assert calibration.images == 20_000
     torch.testing.assert_close(apply_temperature(spoiled, true), probs, rtol=0, atol=0.02)
 
@@ -62,7 +63,8 @@ def test_never_worse_and_within_limits(
     if count < LEAST:
         assert temperature is None
         return
-    assert temperature is not None and 0.25 <= temperature <= 20
+    assert temperature is not None
+    assert 0.25 <= temperature <= 20
     after = apply_temperature(spoiled, temperature)
     assert compute_scores(after, labels).ece <= compute_scores(spoiled, labels).ece + 1e-9
     torch.testing.assert_close(after.sum(dim=1), torch.ones(count).double())
@@ -72,7 +74,8 @@ def test_never_worse_and_within_limits(
 def test_too_few_labels_to_fit() -> None:
     probs, labels = draw(LEAST - 1, 3, seed=0)
     calibration = calibrate(probs, labels)
-    assert calibration.temperature is None and calibration.ece_after is None
+    assert calibration.temperature is None
+    assert calibration.ece_after is None
     assert calibration.note == "19 held-out labels are too few, at least 20 are needed"
     assert calibrate(*draw(LEAST, 3, seed=0)).ece_after is not None
 
@@ -80,7 +83,8 @@ def test_too_few_labels_to_fit() -> None:
 def test_confidences_that_no_temperature_improves_are_left_unchanged() -> None:
     probs, labels = draw(40, 3, seed=0)
     calibration = calibrate(probs, labels)
-    assert calibration.temperature == 1 and calibration.note.startswith("left unchanged")
+    assert calibration.temperature == 1
+    assert calibration.note.startswith("left unchanged")
     assert calibration.ece_before == calibration.ece_after == compute_scores(probs, labels).ece
     fitted = apply_temperature(probs, fit_temperature(probs, labels))
     assert compute_scores(fitted, labels).ece > compute_scores(probs, labels).ece
@@ -90,7 +94,8 @@ def test_certainty_of_zero_and_one_stays_finite() -> None:
     probs = torch.eye(3).repeat(10, 1)
     wrong = torch.arange(30) // 10
     temperature = calibrate(probs, wrong).temperature
-    assert temperature is not None and temperature > 2
+    assert temperature is not None
+    assert temperature > 2
     assert apply_temperature(probs, temperature).isfinite().all()
 
 

@@ -15,4 +15,5 @@ def test_wilson_against_scipy(hits: int, count: int) -> None:
     low, high = wilson_interval(hits / count, count)
     expected = binomtest(hits, count).proportion_ci(method="wilson")
     assert (low, high) == pytest.approx((expected.low, expected.high), abs=1e-12)
-    assert -1e-12 <= low <= hits / count + 1e-12 and hits / count - 1e-12 <= high <= 1 + 1e-12
+    assert -1e-12 <= low <= hits / count + 1e-12
+    assert hits / count - 1e-12 <= high <= 1 + 1e-12

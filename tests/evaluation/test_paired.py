@@ -11,7 +11,9 @@ from fullmatch.evaluation.paired import compare_paired, sign_test
 from fullmatch.storage.result import Verdict
 
 
-@pytest.mark.parametrize("better,worse", [(0, 0), (4, 0), (9, 2), (7, 7), (1, 30), (9000, 9100)])
+@pytest.mark.parametrize(
+    ("better", "worse"), [(0, 0), (4, 0), (9, 2), (7, 7), (1, 30), (9000, 9100)]
+)
 def test_sign_test_is_the_binomial_one(better: int, worse: int) -> None:
     expected = binomtest(better, better + worse).pvalue if better + worse else 1.0
     assert math.isclose(sign_test(better, worse), expected)
@@ -27,13 +29,15 @@ def test_verdicts() -> None:
     assert compare_paired(hits(31, 29), hits(30, 30)).verdict is Verdict.UNCLEAR
     same = compare_paired(hits(9, 0), hits(9, 0))
     assert same.verdict is Verdict.UNCLEAR
-    assert same.interval[0] < -0.2 and same.interval[1] > 0.2
+    assert same.interval[0] < -0.2
+    assert same.interval[1] > 0.2
 
 
 def test_counts() -> None:
     comparison = compare_paired(torch.tensor([1.0, 0.5, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
     assert (comparison.better, comparison.worse, comparison.images) == (1, 1, 3)
-    assert comparison.p_value == 1 and comparison.gain == pytest.approx(1 / 6)
+    assert comparison.p_value == 1
+    assert comparison.gain == pytest.approx(1 / 6)
 
 
 def test_five_pictures_are_not_enough() -> None:

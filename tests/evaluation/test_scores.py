@@ -47,7 +47,8 @@ def test_against_others(classes: int) -> None:
             (predicted[members] == label).double().mean().item()
         )
     if classes <= 5:
-        assert scores.top5 is None and "top5" not in summarize_scores(scores)
+        assert scores.top5 is None
+        assert "top5" not in summarize_scores(scores)
     else:
         expected = top_k_accuracy_score(labels, probs.double(), k=5, labels=range(classes))
         assert scores.top5 == pytest.approx(expected)
@@ -62,7 +63,8 @@ def test_class_without_images_and_sure_predictions() -> None:
     probs = torch.eye(3)[[0, 0, 1]]
     scores = compute_scores(probs, torch.tensor([0, 0, 0]))
     assert scores.per_class == (2 / 3, None, None)
-    assert scores.top1 == pytest.approx(2 / 3) and scores.ece == pytest.approx(1 / 3)
+    assert scores.top1 == pytest.approx(2 / 3)
+    assert scores.ece == pytest.approx(1 / 3)
 
 
 def test_probabilities_come_in_order_and_without_gradient() -> None:
@@ -81,9 +83,12 @@ def test_probabilities_come_in_order_and_without_gradient() -> None:
 def test_final_scores_say_how_each_number_was_chosen() -> None:
     scores = compute_scores(torch.eye(2)[[0, 0, 1, 1]], torch.tensor([0, 1, 0, 1]))
     final = finalize_scores(scores, [step / 100 for step in range(30)])
-    assert final.top1 == 0.5 and final.interval == wilson_interval(0.5, 4)
+    assert final.top1 == 0.5
+    assert final.interval == wilson_interval(0.5, 4)
     assert final.median_last_20 == pytest.approx(0.195)  # of 0.10 to 0.29
     assert final.best_chosen_on_test == 0.29
-    assert final.confusion == scores.confusion and final.ece == scores.ece
+    assert final.confusion == scores.confusion
+    assert final.ece == scores.ece
     own = finalize_scores(scores)  # the test pictures of a user are looked at only once
-    assert own.best_chosen_on_test is None and own.median_last_20 is None
+    assert own.best_chosen_on_test is None
+    assert own.median_last_20 is None

@@ -137,5 +137,6 @@ def test_comparison() -> None:
 
 
 def test_small_words() -> None:
-    assert percent(0.12345) == "12.3 %" and capitalize("the Net") == "The Net"
+    assert percent(0.12345) == "12.3 %"
+    assert capitalize("the Net") == "The Net"
     assert capitalize("") == ""

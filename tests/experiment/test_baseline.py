@@ -35,7 +35,8 @@ def test_same_network_same_labels_no_unlabeled_images(tmp_path: Path) -> None:
     assert baseline.split is not None
     baseline.split.save(tmp_path / "split")
     assert (tmp_path / "split").read_text() == folder.split.read_text()
-    assert baseline.config.model.name == "wrn-10-1" and baseline.config.baseline is False
+    assert baseline.config.model.name == "wrn-10-1"
+    assert baseline.config.baseline is False
     assert baseline.config.training.steps == 8
     finish(baseline)
     assert prepare_baseline(folder, digits()) is None
@@ -77,10 +78,13 @@ def test_comparison_counts_image_by_image(tmp_path: Path) -> None:
         probs = torch.cat([right[:hits], wrong[hits:]])
         save_file({"probabilities": probs, "labels": labels}, each.predictions)
     comparison = compare_with_baseline(folder)
-    assert comparison is not None and comparison.verdict is Verdict.HELPED
-    assert comparison.gain == 0.4 and (comparison.better, comparison.worse) == (20, 0)
+    assert comparison is not None
+    assert comparison.verdict is Verdict.HELPED
+    assert comparison.gain == 0.4
+    assert (comparison.better, comparison.worse) == (20, 0)
     result = folder.read_result()
-    assert result.baseline == comparison and result.data == "digits"
+    assert result.baseline == comparison
+    assert result.data == "digits"
 
 
 def test_a_start_that_the_baseline_does_not_have_is_reported(tmp_path: Path) -> None:
@@ -91,7 +95,8 @@ def test_a_start_that_the_baseline_does_not_have_is_reported(tmp_path: Path) -> 
     assert baseline.config.model.start is None
     finish(baseline)
     comparison = compare_with_baseline(folder)
-    assert comparison is not None and comparison.start == str(first.path)
+    assert comparison is not None
+    assert comparison.start == str(first.path)
     subject = describe_subject(folder.read_result())
     assert subject.startswith("Together with the weights of the earlier run")
 
@@ -101,7 +106,8 @@ def own() -> Source:
 
 
 def without_one(source: Source) -> Source:
-    assert source.test is not None and source.test_labels is not None
+    assert source.test is not None
+    assert source.test_labels is not None
     test = TensorStore(source.test.read(torch.arange(49)))
     return replace(source, test=test, test_labels=source.test_labels[:49])
 
@@ -131,7 +137,8 @@ def test_changed_pictures_are_not_compared(tmp_path: Path, changed: Any, started
         prepare_baseline(folder, changed(own()))
     assert folder.baseline.exists() is started  # a refused run leaves nothing behind
     restored = prepare_baseline(folder, own())
-    assert restored is not None and restored.state.step == 2 * started
+    assert restored is not None
+    assert restored.state.step == 2 * started
     finish(restored)
     assert compare_with_baseline(folder) is not None
 

@@ -44,7 +44,8 @@ def test_pretrained_weights_need_fewer_steps() -> None:
     assert best == Candidate("resnet18", 128, enough_steps=300, pretrained=True)
     assert others == candidates
     (only,), notes = list_candidates(source(128), CPU, resizable=True, model="resnet18")
-    assert only == best and notes == []
+    assert only == best
+    assert notes == []
 
 
 @pytest.mark.parametrize(
@@ -53,5 +54,6 @@ def test_pretrained_weights_need_fewer_steps() -> None:
 def test_a_requested_network_is_the_only_one(model: str, side: int) -> None:
     weights = Path("own.pth")
     (only,), notes = list_candidates(source(128), CPU, resizable=True, model=model, weights=weights)
-    assert only == Candidate(model, side, enough_steps=300, weights="own.pth") and notes == []
+    assert only == Candidate(model, side, enough_steps=300, weights="own.pth")
+    assert notes == []
     assert only.describe() == f"network {model} on pictures of {side}x{side}"

@@ -24,7 +24,8 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def test_predicts_what_the_run_predicted(run: Run) -> None:
     classifier = Classifier.load(run.folder.model)
-    assert classifier.classes == digits().classes and classifier.image == (1, 8, 8)
+    assert classifier.classes == digits().classes
+    assert classifier.image == (1, 8, 8)
     saved = load_file(run.folder.predictions)
     test = digits().test
     assert test is not None

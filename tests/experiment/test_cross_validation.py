@@ -107,7 +107,8 @@ def test_nothing_leaks() -> None:
         assert not set(rest.unlabeled.tolist()) & set(held_out.tolist())
         assert (40 in rest.unlabeled) == (0 not in held_out)
         assert (rest.labels[held_out] == -1).all()
-        assert rest.test is not None and rest.test_labels is not None
+        assert rest.test is not None
+        assert rest.test_labels is not None
         assert torch.equal(rest.test.read(torch.arange(len(held_out))), pixels[held_out])
         assert torch.equal(rest.test_labels, own.labels[held_out])
 
@@ -127,14 +128,17 @@ def test_estimate(tmp_path: Path) -> None:
         expected = float(right[saved["labels"] == code].mean())
         assert estimate.per_class[name] == pytest.approx(expected)
     low, high = estimate.interval
-    assert low < estimate.accuracy < high and estimate.not_measured == []
+    assert low < estimate.accuracy < high
+    assert estimate.not_measured == []
     assert estimate.gain.gain == pytest.approx(estimate.accuracy - estimate.baseline.accuracy)
     assert from_json(Estimate, json.loads(json.dumps(to_json(estimate)))) == estimate
 
 
 def test_progress(tmp_path: Path) -> None:
     done = [progress.done for progress in validation(settings(), dataset(60), tmp_path).run()]
-    assert done == sorted(done) and 0 < done[0] < 0.2 and done[-1] == 1
+    assert done == sorted(done)
+    assert 0 < done[0] < 0.2
+    assert done[-1] == 1
     assert FoldProgress(fold=1, folds=4, baseline=True, step=5, steps=10).done == (1 + 0.75) / 4
 
 
@@ -146,7 +150,8 @@ def test_stopped_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             break
     continued = validation(config, own, tmp_path / "cut")
     steps = [(progress.fold, progress.baseline) for progress in continued.run()]
-    assert steps[0] == (3, False) and continued.estimate == whole
+    assert steps[0] == (3, False)
+    assert continued.estimate == whole
     changed = validation(settings("optimizer.rate=0.01"), own, tmp_path / "cut")
     assert next(iter(changed.run())).fold == 0
 
@@ -163,7 +168,8 @@ def test_folds_of_earlier_versions_are_used(
         path.rename(path.with_name(path.name.replace("baseline", "labels-only")))
     assert len(list(tmp_path.glob("*-labels-only.safetensors"))) == 10
     continued = validation(config, own, tmp_path)
-    assert list(continued.run()) == [] and continued.estimate == whole
+    assert list(continued.run()) == []
+    assert continued.estimate == whole
 
 
 def test_damaged_folds_are_trained_again(tmp_path: Path) -> None:
@@ -179,4 +185,5 @@ def test_nothing_to_hold_out(tmp_path: Path) -> None:
     own = dataset(30)
     first = torch.tensor([own.labels.tolist().index(code) for code in range(3)])
     empty = validation(settings(), replace(own, labeled=first), tmp_path / "folds")
-    assert list(empty.run()) == [] and empty.estimate is None
+    assert list(empty.run()) == []
+    assert empty.estimate is None

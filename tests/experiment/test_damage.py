@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fullmatch.errors import UserError
-from fullmatch.experiment.run import resume
+from fullmatch.experiment.run import Run, resume
 from fullmatch.storage import checkpoints
 from fullmatch.storage.checkpoints import (
     FACTS,
@@ -21,6 +21,7 @@ from fullmatch.storage.checkpoints import (
     save_checkpoint,
 )
 from fullmatch.storage.run_folder import RunFolder
+from fullmatch.training.trainer import Record
 from tests.small_runs import begin, config, digits, finish, read_outputs, resume_run
 
 DAMAGE: dict[str, Callable[[Path], object]] = {
@@ -73,7 +74,8 @@ def test_damaged_checkpoint_is_passed_over(damage: str, finished: Path, unfinish
     resumed = resume_run(unfinished)
     damaged, at = resumed.recovery
     assert damaged.startswith("step-000000008 is damaged (")
-    assert damaged.endswith("): going back to the one before") and "\n" not in damaged
+    assert damaged.endswith("): going back to the one before")
+    assert "\n" not in damaged
     assert at == "resumed at step 5"
     finish(resumed)
     assert read_outputs(unfinished) == read_outputs(finished)
@@ -161,16 +163,24 @@ def test_lost_split_is_drawn_again(finished: Path, unfinished: Path) -> None:
     assert read_outputs(unfinished) == read_outputs(finished)
 
 
+def for_each_record(run: Run, action: Callable[[Record], None]) -> None:
+    for record in run.records():
+        action(record)
+
+
 def test_full_disk_stops_cleanly(tmp_path: Path) -> None:
     """No file may grow beyond a limit, as on a full disk; then there is space again."""
     straight, out = tmp_path / "straight", tmp_path / "my run"
     finish(begin(config(), straight))
     run = begin(config(), out)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill_disk(record: Record) -> None:
+        if record.step == 3:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+
     with pytest.raises(UserError) as error:
-        for record in run.records():
-            if record.step == 3:
-                resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+        for_each_record(run, fill_disk)
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert f"cannot write to {out}: " in str(error.value)
     assert str(error.value).endswith(f"resume with: fullmatch resume '{out}'")
@@ -182,5 +192,4 @@ def test_full_disk_stops_cleanly(tmp_path: Path) -> None:
 def test_vanished_folder_stops_cleanly(tmp_path: Path) -> None:
     run = begin(config(), tmp_path / "run")
     with pytest.raises(UserError, match=r"cannot write to .*: No such file or directory"):
-        for _ in run.records():
-            shutil.rmtree(tmp_path / "run")
+        for_each_record(run, lambda _: shutil.rmtree(tmp_path / "run"))

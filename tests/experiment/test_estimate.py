@@ -47,8 +47,10 @@ def test_once_and_with_a_temperature(tmp_path: Path, own: Source) -> None:
     folder = trained(own, tmp_path / "run")
     result = estimated(folder, own)
     assert folder.read_result() == result
-    assert result.estimate is not None and result.estimate.labels == 60
-    assert result.calibration is not None and result.calibration.images == 60
+    assert result.estimate is not None
+    assert result.estimate.labels == 60
+    assert result.calibration is not None
+    assert result.calibration.images == 60
     assert {path.parent.name for path in folder.estimate.iterdir()} == {"estimate"}
     assert prepare_estimate(folder, own) is None  # nothing is trained again
 
@@ -57,7 +59,8 @@ def test_an_earlier_version_is_continued_in_its_folder(tmp_path: Path, own: Sour
     folder = trained(own, tmp_path / "run")
     (folder.path / "folds").mkdir()
     result = estimated(RunFolder(folder.path), own)
-    assert result.estimate is not None and not (folder.path / "estimate").exists()
+    assert result.estimate is not None
+    assert not (folder.path / "estimate").exists()
     assert (folder.path / "folds" / "held-out.safetensors").exists()
 
 
@@ -66,7 +69,8 @@ def test_overconfidence_is_reported(tmp_path: Path, own: Source) -> None:
     log_full_selection(folder)
     result = estimated(folder, own)  # a few steps do not teach it much
     (finding,) = result.health
-    assert finding.kind == "over-confidence" and result.estimate is not None
+    assert finding.kind == "over-confidence"
+    assert result.estimate is not None
     assert f"only {100 * result.estimate.accuracy:.0f} % of held-out" in finding.message
 
 
@@ -94,7 +98,8 @@ def test_nothing_can_be_held_out(tmp_path: Path, own: Source) -> None:
     single = replace(own, labels=labels)
     folder = trained(single, tmp_path / "run")
     result = estimated(folder, single)
-    assert result.estimate is None and result.estimate_missing == NOTHING_HELD_OUT
+    assert result.estimate is None
+    assert result.estimate_missing == NOTHING_HELD_OUT
     assert prepare_estimate(folder, single) is None
 
 
@@ -107,4 +112,5 @@ def test_changed_labels_are_refused(tmp_path: Path, own: Source) -> None:
         prepare_estimate(folder, changed)
     folder.write_result(replace(folder.read_result(), data_hash=""))  # as older runs
     result = estimated(folder, changed)
-    assert result.estimate is not None and result.estimate.labels == 70
+    assert result.estimate is not None
+    assert result.estimate.labels == 70

@@ -39,7 +39,8 @@ def test_a_changed_pixel_is_noticed() -> None:
     changed[-1, 0, 0, 0] ^= 1
     first, second = (hash_dataset(dataset(TensorStore(images))) for images in (pixels, changed))
     assert first == hash_dataset(dataset(TensorStore(pixels.clone()))) != second
-    assert len(first) == len(second) == 48 and first[:16] == second[:16]
+    assert len(first) == len(second) == 48
+    assert first[:16] == second[:16]
 
 
 def test_of_many_pictures_a_sample_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +76,8 @@ def test_swapped_pictures_stop_a_resume(tmp_path: Path) -> None:
 
 def test_changed_test_and_unlabeled_pictures_are_noticed() -> None:
     own = SemiDataset.from_source(replace(digits(), benchmark=False))
-    assert own.test is not None and own.test_labels is not None
+    assert own.test is not None
+    assert own.test_labels is not None
     pixels = own.test.read(torch.arange(50))
     pixels[-1] ^= 1
     for changed in (
@@ -84,9 +86,8 @@ def test_changed_test_and_unlabeled_pictures_are_noticed() -> None:
         replace(own, test=None, test_labels=None),
         replace(own, unlabeled=own.unlabeled[1:]),
     ):
-        assert hash_dataset(changed)[:32] == hash_dataset(own)[:32] and hash_dataset(
-            changed
-        ) != hash_dataset(own)
+        assert hash_dataset(changed)[:32] == hash_dataset(own)[:32]
+        assert hash_dataset(changed) != hash_dataset(own)
 
 
 def test_test_files_are_the_same_at_every_size(tmp_path: Path) -> None:
@@ -99,19 +100,22 @@ def test_test_files_are_the_same_at_every_size(tmp_path: Path) -> None:
         return only
 
     before = hash_at(8)
-    assert before == hash_at(12) and hash_test(digits()) is None
+    assert before == hash_at(12)
+    assert hash_test(digits()) is None
     size = paths[1].stat().st_size
     save(picture("brick", 9), paths[1])  # of the same name and size
-    assert paths[1].stat().st_size == size and hash_at(8) != before
+    assert paths[1].stat().st_size == size
+    assert hash_at(8) != before
+    own = replace(digits(), benchmark=False, test=FileStore(paths, (8, 8)))
+    paths[1].unlink()
     with pytest.raises(UserError, match=r"cannot read .*: No such file or directory; restore it"):
-        store = FileStore(paths, (8, 8))
-        paths[1].unlink()
-        hash_test(replace(digits(), benchmark=False, test=store))
+        hash_test(own)
 
 
 def test_a_picture_moved_to_the_test_stops_a_resume(tmp_path: Path) -> None:
     own = replace(digits(), benchmark=False)
-    assert own.test is not None and own.test_labels is not None
+    assert own.test is not None
+    assert own.test_labels is not None
     out = RunFolder.planned("own", tmp_path / "run")
     abandon_after(start(config("fullmatch", "data.labels=40"), out, own), 6)
     leaked = torch.cat([own.test.read(torch.arange(50)), own.images.read(torch.tensor([199]))])
@@ -131,7 +135,8 @@ def test_runs_of_earlier_versions_continue(tmp_path: Path, length: int) -> None:
     shutil.rmtree(place)
     save_checkpoint(place.parent, tensors, replace(facts, data=facts.data[:length]))
     run = resume(RunFolder(tmp_path / "run"), digits())
-    assert run.state.step == 5 and len(run.data_hash) == 48  # which the next checkpoint has
+    assert run.state.step == 5
+    assert len(run.data_hash) == 48  # which the next checkpoint has
     labels = digits().labels.clone()
     labels[-1] = (labels[-1] + 1) % 10
     with pytest.raises(

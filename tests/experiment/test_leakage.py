@@ -41,7 +41,8 @@ TEST = torch.arange(50)
 def own(*, training: int = 0, test: int = 0) -> Source:
     """Digits as a user's pictures; so many more unlabeled ones, or in the test set."""
     source, size = digits(), 120
-    assert source.test is not None and source.test_labels is not None
+    assert source.test is not None
+    assert source.test_labels is not None
     extra = torch.arange(size, size + test)
     return replace(
         source,
@@ -90,12 +91,15 @@ def test_an_earlier_run_was_trained_on_test_pictures(tmp_path: Path) -> None:
     assert sum(message in note for note in result.notes) == 1
     assert result.health[0].kind == LEAKED
     baseline = prepare_baseline(second, source)
-    assert baseline is not None and not any("trained on" in note for note in baseline.notes)
+    assert baseline is not None
+    assert not any("trained on" in note for note in baseline.notes)
     finish(baseline)
     comparison = compare_with_baseline(second)
-    assert comparison is not None and comparison.verdict is Verdict.INVALID
+    assert comparison is not None
+    assert comparison.verdict is Verdict.INVALID
     page = write_report(second.path, tmp_path / "page.html", source).read_text(encoding="utf-8")
-    assert page.count(message) == 2 and message in render_card(TrainedRun(second.path))
+    assert page.count(message) == 2
+    assert message in render_card(TrainedRun(second.path))
     third = start_run(tmp_path / "third", source, f"model.start={second.path}")
     # The weights of the second run come from the first.
     assert sum(message in note for note in third.notes) == 1
@@ -142,7 +146,8 @@ def test_evaluation_leaves_out_training_pictures(
         monkeypatch.setattr("fullmatch.inference.evaluate.load_source", lambda config: source)
         return evaluate_run(folder)
 
-    assert evaluate(own()).images == 50 and evaluate(own()).notes == ()
+    assert evaluate(own()).images == 50
+    assert evaluate(own()).notes == ()
     assert evaluate(source).images == 60
     note = "20 of 80 test images are left out: the model was trained on them"
     assert evaluate(source).notes == (note,)
@@ -191,6 +196,7 @@ def test_runs_without_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     message = "did not record which pictures it was trained on; check that none of them is in"
     monkeypatch.setattr("fullmatch.inference.evaluate.load_source", lambda config: source)
     monkeypatch.setattr("fullmatch.inference.evaluate.require_data", lambda *_: None)
-    assert evaluate_run(folder).images == 50 and message in evaluate_run(folder).notes[0]
+    assert evaluate_run(folder).images == 50
+    assert message in evaluate_run(folder).notes[0]
     second = start_run(tmp_path / "second", source, *names, f"model.start={folder.path}")
     assert sum(message in note for note in second.notes) == 1

@@ -71,7 +71,8 @@ def test_a_killed_run_takes_the_same_path(tmp_path: Path) -> None:
             break
     list(train_with_rollback(with_nan(small_runs.resume_run(tmp_path / "cut"), at=5, above=0.01)))
     ends = [small_runs.read_outputs(tmp_path / name) for name in ("whole", "cut")]
-    assert ends[0]["model"] == ends[1]["model"] and ends[0]["metrics"] == ends[1]["metrics"]
+    assert ends[0]["model"] == ends[1]["model"]
+    assert ends[0]["metrics"] == ends[1]["metrics"]
 
 
 def test_gives_up_after_three_times(tmp_path: Path) -> None:
@@ -92,7 +93,8 @@ def test_nan_from_the_start_may_have_other_causes(tmp_path: Path) -> None:
     run = with_nan(small_runs.begin(clipped, tmp_path / "run"), at=0, above=0.0)
     with pytest.raises(NonFiniteLoss) as error:
         list(train_with_rollback(run))
-    assert "at step 1, though" in str(error.value) and "optimizer.clip=0.05" in str(error.value)
+    assert "at step 1, though" in str(error.value)
+    assert "optimizer.clip=0.05" in str(error.value)
     assert str(error.value).endswith(f"the algorithm's own options, in {run.folder.config}")
 
 

@@ -65,7 +65,8 @@ def test_the_best_network_that_gets_enough_steps_is_used() -> None:
 
 def test_small_pictures_keep_their_size() -> None:
     config = plan(source(16), 0.01).config
-    assert config.data.size is None and config.model.name == "wrn-10-1"
+    assert config.data.size is None
+    assert config.model.name == "wrn-10-1"
 
 
 def test_stays_within_the_minutes() -> None:
@@ -83,40 +84,51 @@ def test_a_note_when_the_time_is_short() -> None:
 
 def test_pretrained_only_with_weights(tmp_path: Path) -> None:
     without = plan(source(64), 0.1)
-    assert not without.config.model.pretrained and "no pretrained weights" in without.notes[0]
+    assert not without.config.model.pretrained
+    assert "no pretrained weights" in without.notes[0]
     path = weights_file("resnet18")
     path.parent.mkdir(parents=True)
     path.write_bytes(b"")
     config = plan(source(64), 0.1).config
-    assert config.model.pretrained and config.model.name == "resnet18" and config.data.size is None
+    assert config.model.pretrained
+    assert config.model.name == "resnet18"
+    assert config.data.size is None
     assert config.optimizer.rate < without.config.optimizer.rate
 
 
 def test_weights_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "own.pth"
     config = plan(source(128), 0.1, model="timm:resnet10t", weights=file).config
-    assert config.model.name == "timm:resnet10t" and config.model.weights == str(file)
-    assert not config.model.pretrained and config.data.size is None
+    assert config.model.name == "timm:resnet10t"
+    assert config.model.weights == str(file)
+    assert not config.model.pretrained
+    assert config.data.size is None
     assert config.optimizer.rate < plan(source(128), 0.1).config.optimizer.rate
     small = plan(source(128), 0.1, model="wrn-10-1", weights=file).config
-    assert small.data.size == 32 and small.model.weights == str(file)
+    assert small.data.size == 32
+    assert small.model.weights == str(file)
     with pytest.raises(UserError, match="--weights needs --model"):
         plan(source(128), 0.1, weights=file)
 
 
 def test_a_requested_network_is_used_however_slow() -> None:
     planned = plan(source(128), 9.0, model="wrn-37-2")
-    assert planned.config.model.name == "wrn-37-2" and planned.config.data.size == 96
-    assert planned.config.model.weights is None and "use --minutes" in planned.notes[-1]
+    assert planned.config.model.name == "wrn-37-2"
+    assert planned.config.data.size == 96
+    assert planned.config.model.weights is None
+    assert "use --minutes" in planned.notes[-1]
 
 
 def test_batches_fit_small_sets() -> None:
     small = plan(source(labels=5, unlabeled=3), 0.1).config.training
-    assert small.batch == 5 and small.ratio == 1
+    assert small.batch == 5
+    assert small.ratio == 1
     none = plan(source(labels=4, unlabeled=0), 0.1).config.training
-    assert none.batch == 4 and none.ratio == 1
+    assert none.batch == 4
+    assert none.ratio == 1
     large = plan(source(labels=500), 0.1, device=GPU).config.training
-    assert large.batch == 64 and large.ratio == 7
+    assert large.batch == 64
+    assert large.ratio == 7
 
 
 def test_a_loss_is_logged_before_its_state_is_saved() -> None:
@@ -130,12 +142,14 @@ def test_requested_steps_are_not_timed() -> None:
         return make_plan(source, "own", options, measure=never, device=device)
 
     planned = plan_steps(source(128), 7000, CPU)
-    assert planned.config.model.name == "wrn-16-2" and planned.config.data.size == 32
+    assert planned.config.model.name == "wrn-16-2"
+    assert planned.config.data.size == 32
     assert planned.config.training.steps == 7000
     assert planned.config.training.ema == pytest.approx(1 - 1 / 350)
     assert planned.notes[-1] == "network wrn-16-2 on pictures of 32x32"
     best = plan_steps(source(128), 7, GPU).config
-    assert best.model.name == "wrn-37-2" and best.training.log_every == 1
+    assert best.model.name == "wrn-37-2"
+    assert best.training.log_every == 1
     tiny = plan_steps(source(16), 7, CPU).config
     assert tiny.model.name == "wrn-10-1"
 
@@ -161,8 +175,11 @@ def test_arrays_keep_their_size() -> None:
 def test_scanning_finds_what_loading_would(tmp_path: Path) -> None:
     clean_folder(tmp_path / "own", test=1)
     scanned = scan_source(tmp_path / "own")
-    assert scanned.classes == ("brick", "grass", "water") and scanned.images.shape == (3, 32, 32)
-    assert len(scanned.images) == 18 + 36 and scanned.test is not None and len(scanned.test) == 3
+    assert scanned.classes == ("brick", "grass", "water")
+    assert scanned.images.shape == (3, 32, 32)
+    assert len(scanned.images) == 18 + 36
+    assert scanned.test is not None
+    assert len(scanned.test) == 3
     assert int((scanned.labels >= 0).sum()) == 18
 
 
@@ -197,7 +214,8 @@ def test_a_note_says_how_long_the_least_takes() -> None:
     note = plan(source(labels=20), 0.1, minutes=0.3).notes[-1]
     assert "min here, but at least 100 are done, in about 2.2 min; 1500 would do better" in note
     note = plan(source(labels=20), 0.01, minutes=0.3).notes[-1]
-    assert "at least" not in note and "use --minutes" in note
+    assert "at least" not in note
+    assert "use --minutes" in note
 
 
 @pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf")])

@@ -19,13 +19,17 @@ from fullmatch.experiment import presets
 )
 def test_published(data: str, labels: int, model: str, decay: float, batch: int) -> None:
     config = presets.paper(data)
-    assert config.data.labels == labels and config.model.name == model
+    assert config.data.labels == labels
+    assert config.model.name == model
     assert (config.optimizer.rate, config.optimizer.momentum) == (0.03, 0.9)
-    assert config.optimizer.nesterov and config.optimizer.weight_decay == decay
-    assert config.optimizer.cosine == 7 / 16 and config.model.norm_momentum == 0.001
+    assert config.optimizer.nesterov
+    assert config.optimizer.weight_decay == decay
+    assert config.optimizer.cosine == 7 / 16
+    assert config.model.norm_momentum == 0.001
     training = config.training
     assert (training.steps, training.batch, training.ratio) == (2**20, batch, 7)
-    assert training.ema == 0.999 and training.evaluate_every == 1024
+    assert training.ema == 0.999
+    assert training.evaluate_every == 1024
 
 
 def test_budgets_and_labels() -> None:
@@ -36,7 +40,8 @@ def test_budgets_and_labels() -> None:
 def test_svhn_is_mirrored_as_in_torchssl() -> None:
     flips = {name: presets.default(name, None, "fullmatch").data.flip for name in DATASETS}
     assert {name for name, flip in flips.items() if flip} == {"svhn", "svhn-noextra"}
-    assert flips["digits"] is None and flips["cifar10"] is None  # as their catalog entry says
+    assert flips["digits"] is None  # as their catalog entry says
+    assert flips["cifar10"] is None
 
 
 def test_every_data_set_has_label_counts() -> None:
@@ -56,7 +61,8 @@ def test_recipes_of_methods() -> None:
 
 def test_own_pictures_keep_all_labels() -> None:
     config = presets.default("some/folder", None, "fullmatch")
-    assert config.data.name == "some/folder" and config.data.labels is None
+    assert config.data.name == "some/folder"
+    assert config.data.labels is None
     assert (config.training.steps, config.training.ema, config.model.norm_momentum) == (
         2000,
         0.99,

@@ -1,7 +1,6 @@
 """A run in its folder: what it writes, what it reads, and what it never touches."""
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,15 +53,21 @@ def test_result_of_a_run(run: Run) -> None:
     assert result == run.result
     assert (result.data, result.labels, result.unlabeled) == ("digits", 40, 200)
     assert result.labels_by_class == (4,) * 10
-    assert result.steps == STEPS and result.seed == 0
+    assert result.steps == STEPS
+    assert result.seed == 0
     assert result.classes == tuple(str(digit) for digit in range(10))
-    assert result.algorithm["name"] == "fixmatch" and result.algorithm["full"]
+    assert result.algorithm["name"] == "fixmatch"
+    assert result.algorithm["full"]
     for scores in (result.student, result.teacher):
-        assert scores is not None and scores.images == 50 and len(scores.per_class) == 10
+        assert scores is not None
+        assert scores.images == 50
+        assert len(scores.per_class) == 10
         assert scores.interval[0] <= scores.top1 <= scores.interval[1]
-        assert scores.median_last_20 is not None and scores.best_chosen_on_test is not None
+        assert scores.median_last_20 is not None
+        assert scores.best_chosen_on_test is not None
     assert set(result.versions) == {"fullmatch", "torch", "python"}
-    assert run.split is not None and result.split_hash == run.split.hash
+    assert run.split is not None
+    assert result.split_hash == run.split.hash
 
 
 def test_same_seed_same_run_other_seed_other_run(run: Run, tmp_path: Path) -> None:
@@ -149,7 +154,8 @@ def test_a_nan_loss_stops_the_run(tmp_path: Path) -> None:
     message = "the loss became NaN at step 6: lower the learning rate, such as --set"
     with pytest.raises(NonFiniteLoss, match=message) as error:
         finish(made)
-    assert "--set optimizer.rate=0.01," in str(error.value) and "\n" not in str(error.value)
+    assert "--set optimizer.rate=0.01," in str(error.value)
+    assert "\n" not in str(error.value)
     saved = [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()]
     assert sorted(saved) == ["step-000000000", "step-000000005"]
     assert not made.folder.result.exists()
@@ -170,12 +176,12 @@ class CountingStore(TensorStore):
 
 
 @pytest.fixture
-def counted() -> Iterator[tuple[Source, CountingStore]]:
+def counted() -> tuple[Source, CountingStore]:
     source = digits()
     assert isinstance(source.test, TensorStore)
     store = CountingStore(source.test.images)
     store.reads = []
-    yield replace(source, test=store), store
+    return replace(source, test=store), store
 
 
 def test_own_test_pictures_are_read_after_training_only(
@@ -188,7 +194,8 @@ def test_own_test_pictures_are_read_after_training_only(
     finish(made)
     assert set(store.reads) == {-1, STEPS}  # before training only to find duplicates
     teacher = made.folder.read_result().teacher
-    assert teacher is not None and teacher.best_chosen_on_test is None
+    assert teacher is not None
+    assert teacher.best_chosen_on_test is None
     assert not any(record.evaluation for record in made.folder.read_records())
 
 
@@ -206,7 +213,9 @@ def test_without_test_pictures(tmp_path: Path) -> None:
     own = replace(digits(), benchmark=False, test=None, test_labels=None)
     made = finish(start(config(), RunFolder.planned("x", tmp_path / "run"), own))
     result = made.folder.read_result()
-    assert result.teacher is None and result.lacks_estimate and made.folder.model.exists()
+    assert result.teacher is None
+    assert result.lacks_estimate
+    assert made.folder.model.exists()
     assert not made.folder.predictions.exists()
 
 

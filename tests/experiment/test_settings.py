@@ -31,7 +31,8 @@ def test_file_over_preset(file: Path) -> None:
     resolved = resolve(file=file)
     assert (resolved.seed, resolved.data.labels, resolved.training.steps) == (5, 30, 70)
     assert resolved.algorithm == FlexMatch(threshold=0.8)
-    assert resolved.model == digits().model and resolved.training.ema == 0.99
+    assert resolved.model == digits().model
+    assert resolved.training.ema == 0.99
 
 
 def test_flags_over_file(file: Path) -> None:
@@ -44,7 +45,8 @@ def test_assignments_over_flags(file: Path) -> None:
     resolved = resolve(
         file=file, steps=9, assignments=["training.steps=10", "algorithm.threshold=0.7"]
     )
-    assert resolved.training.steps == 10 and resolved.algorithm == FlexMatch(threshold=0.7)
+    assert resolved.training.steps == 10
+    assert resolved.algorithm == FlexMatch(threshold=0.7)
 
 
 @pytest.mark.parametrize("name", ["fixmatch", "fullflex", "supervised", "vat", "flexmatch"])

@@ -36,7 +36,8 @@ def test_another_number_of_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit, match="2"):
         run_rounds(3, "rounds")
     error = capsys.readouterr().err
-    assert "has another number of rounds than 3" in error and "--out" in error
+    assert "has another number of rounds than 3" in error
+    assert "--out" in error
     assert {path: path.read_bytes() for path in before} == before
     assert not (folder / "round-03").exists()
     # No round was trained on the choice of a single round yet, so it chooses again.

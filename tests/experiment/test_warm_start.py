@@ -84,11 +84,13 @@ def starts_from(run: Run, file: Path) -> bool:
 
 def test_a_run_and_its_baseline_start_from_the_file(file: Path, tmp_path: Path) -> None:
     run = begin(weighted(file), tmp_path / "run")
-    assert starts_from(run, file) and run.config.model.weights == str(file)
+    assert starts_from(run, file)
+    assert run.config.model.weights == str(file)
     assert any("not used from the file: head.weight, head.bias" in note for note in run.notes)
     finish(run)
     baseline = prepare_baseline(run.folder, digits())
-    assert baseline is not None and starts_from(baseline, file)
+    assert baseline is not None
+    assert starts_from(baseline, file)
 
 
 def test_cross_validation_starts_from_the_file_too(file: Path, tmp_path: Path) -> None:
@@ -111,7 +113,8 @@ def test_backbones_with_weights_keep_their_normalization(tmp_path: Path) -> None
     torch.save(build_network("timm:test_resnet", 10, (1, 8, 8)).state_dict(), path)
     named = "model.name=timm:test_resnet"
     kept = begin(weighted(path, named), tmp_path / "kept").classifier("teacher")
-    assert kept.augment.appearance.mean == (0.5,) and kept.augment.appearance.std == (0.5,)
+    assert kept.augment.appearance.mean == (0.5,)
+    assert kept.augment.appearance.std == (0.5,)
     plain = begin(config("fullmatch", named), tmp_path / "plain").classifier("teacher")
     assert plain.augment.appearance == digits().appearance
 

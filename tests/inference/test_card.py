@@ -52,12 +52,15 @@ def test_sections_in_order(digits_card: str) -> None:
 
 
 def test_layout_is_plain_markdown(digits_card: str) -> None:
-    assert "\n\n\n" not in digits_card and digits_card.endswith("```\n")
+    assert "\n\n\n" not in digits_card
+    assert digits_card.endswith("```\n")
     lines = digits_card.splitlines()
     for at, line in enumerate(lines[1:], start=1):
         if line.startswith("## "):
-            assert not lines[at - 1] and not lines[at + 1], line
-    assert "{" not in digits_card.replace("\\{", "") and "None" not in digits_card
+            assert not lines[at - 1], line
+            assert not lines[at + 1], line
+    assert "{" not in digits_card.replace("\\{", "")
+    assert "None" not in digits_card
 
 
 def test_without_unlabeled_pictures(tmp_path: Path) -> None:
@@ -109,14 +112,17 @@ def test_comparison_and_calibration(tmp_path: Path, digits_card: str) -> None:
     baseline = make_comparison(0.071, (0.02, 0.12))
     run = copy_with(digits_run(), tmp_path / "run", calibration=calibration, baseline=baseline)
     text = render_card(run)
-    assert "Temperature 1.5: calibrated on 60 labels." in text and "from 20.0 % to 5.0 %" in text
+    assert "Temperature 1.5: calibrated on 60 labels." in text
+    assert "from 20.0 % to 5.0 %" in text
     assert "helped: +7.1 points (95 % interval +2.0 to +12.0) compared with the same" in text
 
 
 def test_no_accuracy_is_claimed_without_test_pictures() -> None:
     text = render_card(TrainedRun(pets_run()))
-    assert "Not known: there were no test pictures" in text and "Not measured." in text
-    assert "accuracy**" not in text and "weakest" not in text
+    assert "Not known: there were no test pictures" in text
+    assert "Not measured." in text
+    assert "accuracy**" not in text
+    assert "weakest" not in text
     assert r"cat \| tiger, dög 2" in text
 
 
@@ -124,8 +130,10 @@ def test_estimate_without_test_pictures(tmp_path: Path) -> None:
     estimate = make_estimate(accuracy=0.75, per_class={"cat | tiger": 0.5, "dög 2": None})
     text = render_card(copy_with(pets_run(), tmp_path / "run", estimate=estimate))
     assert "Estimated accuracy 75.0 % (95 % interval 70 to 90;" in text
-    assert "Not known" not in text and "Not measured: dög 2." in text
-    assert r"| cat \| tiger | 50.0 % |" in text and "| dög 2 | not measured |" in text
+    assert "Not known" not in text
+    assert "Not measured: dög 2." in text
+    assert r"| cat \| tiger | 50.0 % |" in text
+    assert "| dög 2 | not measured |" in text
 
 
 def test_code_of_the_card_loads_the_model(digits_card: str) -> None:
@@ -139,7 +147,8 @@ def test_code_of_the_card_loads_the_model(digits_card: str) -> None:
 def test_text_from_users_is_escaped(tmp_path: Path) -> None:
     run = copy_with(pets_run(), tmp_path / "it's *mine*", data="<b>", notes=("# not a heading",))
     text = render_card(run)
-    assert text.startswith("# Classifier for \\<b\\>\n") and "- \\# not a heading\n" in text
+    assert text.startswith("# Classifier for \\<b\\>\n")
+    assert "- \\# not a heading\n" in text
     # Commands are typed as they are, so they are quoted for the shell only.
     assert f"""fullmatch predict '{tmp_path}/it'"'"'s *mine*' PICTURES""" in text
 

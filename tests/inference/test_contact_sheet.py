@@ -33,7 +33,8 @@ def make_suggestions(folder: Path) -> list[Suggestion]:
 def test_page_is_self_contained_and_escapes_names(tmp_path: Path) -> None:
     missing = Suggestion("gone.png", "", None, "one of 3 similar pictures")
     text = render_contact_sheet("4 pictures", [*make_suggestions(tmp_path), missing])
-    assert "<b>" not in text and "default-src &#39;none&#39;" in text
+    assert "<b>" not in text
+    assert "default-src &#39;none&#39;" in text
     pictures = re.findall(r'src="data:image/jpeg;base64,([^"]*)" alt="([^"]+)"', text)
     assert [bool(pixels) for pixels, _ in pictures] == [True, True, True, False]
     assert Image.open(io.BytesIO(base64.b64decode(pictures[0][0]))).size == (48, 40)
@@ -42,9 +43,12 @@ def test_page_is_self_contained_and_escapes_names(tmp_path: Path) -> None:
 
 def test_csv(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(format_csv(make_suggestions(tmp_path), tmp_path))))
-    assert tuple(rows[0]) == HEADER and len(rows) == 3
-    assert rows[0]["path"] == "un/a, 0 100%ä.png" and rows[0]["label"] == ""
-    assert rows[0]["guess"] == ODD and rows[0]["confidence"] == "0.4100"
+    assert tuple(rows[0]) == HEADER
+    assert len(rows) == 3
+    assert rows[0]["path"] == "un/a, 0 100%ä.png"
+    assert rows[0]["label"] == ""
+    assert rows[0]["guess"] == ODD
+    assert rows[0]["confidence"] == "0.4100"
 
 
 def test_paths_are_relative_to_the_csv(tmp_path: Path) -> None:
@@ -65,11 +69,15 @@ def test_label_studio(tmp_path: Path) -> None:
     assert parse_qs(address.query) == {"d": ["un/a, 1 100%ä.png"]}
     assert tasks[1]["data"]["path"] == suggestions[1].name
     (prediction,) = tasks[1]["predictions"]
-    assert prediction["model_version"] == "run-001" and prediction["score"] == 0.41
+    assert prediction["model_version"] == "run-001"
+    assert prediction["score"] == 0.41
     interface = ElementTree.fromstring(format_label_studio_interface(["cat", ODD]))
     image, choices = interface.find("Image"), interface.find("Choices")
-    assert image is not None and choices is not None
+    assert image is not None
+    assert choices is not None
     (result,) = prediction["result"]
-    assert result["from_name"] == choices.get("name") and result["to_name"] == image.get("name")
-    assert result["type"] == "choices" and result["value"] == {"choices": [ODD]}
+    assert result["from_name"] == choices.get("name")
+    assert result["to_name"] == image.get("name")
+    assert result["type"] == "choices"
+    assert result["value"] == {"choices": [ODD]}
     assert [choice.get("value") for choice in choices] == ["cat", ODD]

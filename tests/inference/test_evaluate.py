@@ -41,14 +41,17 @@ def test_own_test_images_give_the_result_of_the_run(folder: RunFolder) -> None:
     assert evaluation.scores.top1 == expected.top1
     assert evaluation.scores.confusion == expected.confusion
     assert evaluation.scores.ece == pytest.approx(expected.ece, abs=1e-6)
-    assert evaluation.data == "digits" and evaluation.classes == tuple("0123456789")
-    assert evaluation.images == 500 and evaluation.notes == ()
+    assert evaluation.data == "digits"
+    assert evaluation.classes == tuple("0123456789")
+    assert evaluation.images == 500
+    assert evaluation.notes == ()
     assert evaluation.interval == wilson_interval(expected.top1, 500)
 
 
 def test_other_data(folder: RunFolder, tmp_path: Path) -> None:
     evaluation = evaluate_run(folder, write_npz(tmp_path / "other.npz"))
-    assert evaluation.images == 20 and 0 <= evaluation.scores.top1 <= 1
+    assert evaluation.images == 20
+    assert 0 <= evaluation.scores.top1 <= 1
 
 
 def test_data_that_does_not_fit(folder: RunFolder, tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ def exported(
     copy = copy_run(digits_run(request.param), folder / "run", calibration=calibrated_at(1.7))
     run = TrainedRun(copy)
     summary = export_onnx(run, folder / "model.onnx")
-    assert summary.shape == (1, 8, 8) and summary.images == 100
+    assert summary.shape == (1, 8, 8)
+    assert summary.images == 100
     assert 0 <= summary.difference < 1e-5
     assert [path.name for path in folder.iterdir() if path.is_file()] == ["model.onnx"]
     return run, folder / "model.onnx"
@@ -48,7 +49,8 @@ def test_same_probabilities_at_any_batch_size(
     (probs,) = session.run(["probabilities"], {"images": images.numpy()})
     with torch.no_grad():
         expected = apply_temperature(run.classifier(images), 1.7).numpy()
-    assert probs.shape == (batch, 10) and probs.dtype == np.float32
+    assert probs.shape == (batch, 10)
+    assert probs.dtype == np.float32
     np.testing.assert_allclose(probs, expected, atol=1e-5)
 
 
@@ -58,7 +60,8 @@ def test_the_file_names_its_classes(exported: tuple[TrainedRun, Path]) -> None:
     onnx.checker.check_model(model, full_check=True)
     metadata = {prop.key: prop.value for prop in model.metadata_props}
     assert json.loads(metadata["classes"]) == list("0123456789")
-    assert metadata["labels"] == "40" and metadata["temperature"] == "1.7"
+    assert metadata["labels"] == "40"
+    assert metadata["temperature"] == "1.7"
     assert metadata["fullmatch"] == fullmatch.__version__
     (images,) = model.graph.input
     assert images.type.tensor_type.elem_type == onnx.TensorProto.UINT8
@@ -162,7 +165,8 @@ def test_a_model_that_cannot_be_traced(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(CalibratedClassifier, "forward", branching)
     with pytest.raises(UserError, match=r"cannot be exported: .*; use it from Python") as caught:
         export_onnx(TrainedRun(pets_run()), tmp_path / "model.onnx")
-    assert "\n" not in str(caught.value) and not list(tmp_path.iterdir())
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime", "onnxscript"])

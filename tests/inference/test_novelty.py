@@ -93,17 +93,21 @@ def test_features_and_probabilities_are_those_of_the_network(classifier: Classif
 def test_too_few_pictures(classifier: Classifier) -> None:
     assert NoveltyDetector.fit(classifier, TensorStore(torch.zeros(49, 1, 8, 8).byte())) is None
     detector, note = load_or_fit_detector(TrainedRun(pets_run()))
-    assert detector is None and "needs at least 50 training pictures, and there are 12" in note
+    assert detector is None
+    assert "needs at least 50 training pictures, and there are 12" in note
 
 
 def test_fitted_once_and_stored(tmp_path: Path) -> None:
     folder = copy_without_detector(tmp_path / "run")
     first, note = load_or_fit_detector(TrainedRun(folder.path))
-    assert first is not None and note == "" and folder.novelty.exists()
+    assert first is not None
+    assert note == ""
+    assert folder.novelty.exists()
     assert folder.novelty.name == "familiar.safetensors"  # as in earlier versions
     forget_data(folder)
     again, note = load_or_fit_detector(TrainedRun(folder.path))  # needs no pictures
-    assert again is not None and note == ""
+    assert again is not None
+    assert note == ""
     assert again.threshold == pytest.approx(first.threshold)
     assert (again.features == first.features).all()
 
@@ -137,4 +141,5 @@ def test_a_read_only_folder_is_not_a_problem(
 
     monkeypatch.setattr(NoveltyDetector, "save", fail)
     detector, note = load_or_fit_detector(TrainedRun(folder.path))
-    assert detector is not None and "so it is computed again each time" in note
+    assert detector is not None
+    assert "so it is computed again each time" in note

@@ -103,7 +103,8 @@ def test_files_folders_and_patterns(tmp_path: Path) -> None:
 def test_a_file_named_twice_has_two_rows(predictor: Predictor, tmp_path: Path) -> None:
     (path,) = digit_files(tmp_path, 1)
     first, second = predictor.predict([path, path])
-    assert first == second and first.classes
+    assert first == second
+    assert first.classes
 
 
 def test_does_not_wait_for_a_pipe(predictor: Predictor, tmp_path: Path) -> None:
@@ -153,9 +154,11 @@ def test_csv_with_unusual_names(tmp_path: Path) -> None:
     flags = write_csv([odd, Prediction("x", (), Flag.UNREADABLE)], out)
     first, second = csv.DictReader(io.StringIO(out.getvalue()))
     assert tuple(first) == HEADER
-    assert first["path"] == odd.path and first["second"] == "dög, 2"
+    assert first["path"] == odd.path
+    assert first["second"] == "dög, 2"
     assert first["third"] == first["third_confidence"] == ""  # there are only two classes
-    assert second["label"] == "" and second["flag"] == "unreadable"
+    assert second["label"] == ""
+    assert second["flag"] == "unreadable"
     assert flags == {"": 1, "unreadable": 1}
 
 
@@ -187,4 +190,5 @@ def test_an_unreadable_folder_has_a_row(
 
     monkeypatch.setattr(os, "scandir", guarded)
     predictions = predict_folder(predictor, tmp_path)
-    assert predictions["closed"].flag == "unreadable" and predictions["open/000.png"].classes
+    assert predictions["closed"].flag == "unreadable"
+    assert predictions["open/000.png"].classes

@@ -65,7 +65,8 @@ def test_repeatable_and_from_a_sample(
         return Image.open(name)
 
     suggestions = suggest_uncertain(run, files, 5, open_image=open_image)
-    assert len(suggestions.pictures) == 5 and suggestions.sampled == 40
+    assert len(suggestions.pictures) == 5
+    assert suggestions.sampled == 40
     assert len(opened) == len(set(opened)) == 40
     assert sorted(opened) != sorted(files[:40])  # drawn from all of them
 
@@ -83,7 +84,8 @@ def test_duplicates_and_unreadable_files_are_not_suggested(run: TrainedRun, tmp_
         assert picture.name in duplicates
         assert (suggestions.sampled, suggestions.unreadable) == (8, 2)
     for suggestions in (suggest_uncertain(run, names[-2:], 4), suggest_typical(names[-2:], 4)):
-        assert suggestions.pictures == [] and suggestions.unreadable == 2
+        assert suggestions.pictures == []
+        assert suggestions.unreadable == 2
 
 
 def test_typical_pictures_of_every_kind(tmp_path: Path) -> None:

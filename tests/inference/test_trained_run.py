@@ -26,7 +26,8 @@ def test_loads_a_run(tmp_path: Path) -> None:
     assert run.calibration_note.endswith("not calibrated: no labels were held out for it")
     path = copy_run(digits_run(), tmp_path / "run", calibration=calibrated_at(2.0))
     calibrated = TrainedRun(path)
-    assert calibrated.temperature == 2.0 and calibrated.calibration_note == ""
+    assert calibrated.temperature == 2.0
+    assert calibrated.calibration_note == ""
     too_few = Calibration(temperature=None, images=3, note="3 held-out labels are too few")
     path = copy_run(digits_run(), tmp_path / "few", calibration=too_few)
     assert "not calibrated: 3 held-out labels" in TrainedRun(path).calibration_note

@@ -106,7 +106,8 @@ def test_keyboard_to_the_end_and_back(driver: Chrome, server: LabelServer) -> No
         press(driver, key)
         wait_for_picture(driver, number)
     assert labels(server) == ["water", "", "brick", "grass"]
-    assert text_of(driver, "question") == "Done" and focused(driver) == "question"
+    assert text_of(driver, "question") == "Done"
+    assert focused(driver) == "question"
     assert str(server.queue.table.path) in text_of(driver, "done")
     assert not driver.find_element(By.ID, "figure").is_displayed()
     press(driver, "1")  # nothing is left to label
@@ -143,7 +144,8 @@ def test_keys_can_be_turned_off(driver: Chrome, server: LabelServer) -> None:
     open_page(driver, server)
     driver.find_element(By.ID, "keys").click()
     press(driver, "1", "s", "n")
-    assert focused(driver) == "keys" and labels(server) == [""] * 4
+    assert focused(driver) == "keys"
+    assert labels(server) == [""] * 4
     press(driver, Keys.SPACE, "1")
     wait_for_picture(driver, 1)
 
@@ -163,7 +165,8 @@ def test_first_classes_are_typed(driver: Chrome, tmp_path: Path) -> None:
         WebDriverWait(driver, 10).until(lambda d: ODD in text_of(d, "status"))
         press(driver, "2")
         wait_for_picture(driver, 1)
-        assert driver.title == "Label pictures" and labels(server) == [ODD, "", ""]
+        assert driver.title == "Label pictures"
+        assert labels(server) == [ODD, "", ""]
         press(driver, "n", "sun1", Keys.ENTER)
         WebDriverWait(driver, 10).until(lambda d: "exists already" in text_of(d, "problem"))
         press(driver, Keys.ESCAPE, "1")
@@ -203,7 +206,8 @@ def test_narrow_touch_screens(driver: Chrome, tmp_path: Path, width: int) -> Non
         open_page(driver, server, width=width)
         assert driver.execute_script("return document.documentElement.scrollWidth") <= width
         for button in driver.find_elements(By.TAG_NAME, "button"):
-            assert button.size["height"] >= 44 and button.size["width"] >= 44
+            assert button.size["height"] >= 44
+            assert button.size["width"] >= 44
 
 
 def test_light_and_dark(driver: Chrome, server: LabelServer) -> None:
@@ -226,7 +230,8 @@ def test_screen_reader(driver: Chrome, server: LabelServer) -> None:
     ]
     name = Path(server.queue.pictures[1].name).name
     assert ("image", f"Picture 2 of 4, {name}") in accessible
-    assert ("group", "Classes") in accessible and ("textbox", "New class") in accessible
+    assert ("group", "Classes") in accessible
+    assert ("textbox", "New class") in accessible
     assert {"main", "banner", "heading", "status"} <= {role for role, _ in accessible}
     for role in ("button", "textbox", "checkbox", "progressbar"):
         assert all(label for kind, label in accessible if kind == role), role

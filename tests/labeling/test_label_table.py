@@ -30,7 +30,8 @@ def test_the_table_can_be_used_for_training(tmp_path: Path) -> None:
     home = clean_folder(tmp_path / "pets", labels=2, unlabeled=3, test=2, size=16)
     table = open_table(home)
     assert table.classes == ["brick", "grass", "water"]
-    assert len(table.unlabeled()) == 9 and not (tmp_path / "labels.csv").exists()
+    assert len(table.unlabeled()) == 9
+    assert not (tmp_path / "labels.csv").exists()
     table.set_label(str(home / "unlabeled" / "b1.jpg"), "brick")
     rows = read_rows(tmp_path / "labels.csv")
     assert len(rows) == 6 + 9 + 6
@@ -40,15 +41,18 @@ def test_the_table_can_be_used_for_training(tmp_path: Path) -> None:
     assert rows["pets/test/water/1.png"] == ("water", "test")
     source = data.load(str(tmp_path / "labels.csv"))
     assert source.classes == ("brick", "grass", "water")
-    assert (source.labels >= 0).sum() == 7 and len(source.images) == 15
-    assert source.test is not None and len(source.test) == 6
+    assert (source.labels >= 0).sum() == 7
+    assert len(source.images) == 15
+    assert source.test is not None
+    assert len(source.test) == 6
 
 
 def test_pictures_without_labels(tmp_path: Path) -> None:
     for i in range(3):
         save(picture("grass", i), tmp_path / "heap" / f"{i}.png")
     table = open_table(tmp_path / "heap")
-    assert table.classes == [] and len(table.unlabeled()) == 3
+    assert table.classes == []
+    assert len(table.unlabeled()) == 3
 
 
 def test_loose_pictures_and_empty_classes(tmp_path: Path) -> None:
@@ -57,7 +61,8 @@ def test_loose_pictures_and_empty_classes(tmp_path: Path) -> None:
     (home / "labeled" / "air").mkdir()
     table = open_table(home)
     assert table.classes == ["air", "brick", "grass", "water"]
-    assert str(home / "loose.png") in table.unlabeled() and len(table.unlabeled()) == 4
+    assert str(home / "loose.png") in table.unlabeled()
+    assert len(table.unlabeled()) == 4
 
 
 def test_continues_an_existing_table(tmp_path: Path) -> None:
@@ -66,11 +71,13 @@ def test_continues_an_existing_table(tmp_path: Path) -> None:
     name = first.unlabeled()[0]
     first.set_label(name, "owl")
     again = open_table(home)
-    assert "owl" in again.classes and name not in again.unlabeled()
+    assert "owl" in again.classes
+    assert name not in again.unlabeled()
     again.set_label(name, "")
     assert len(open_table(home).unlabeled()) == 6
     on_itself = open_table(tmp_path / "labels.csv")
-    assert on_itself.path == tmp_path / "labels.csv" and len(on_itself.unlabeled()) == 6
+    assert on_itself.path == tmp_path / "labels.csv"
+    assert len(on_itself.unlabeled()) == 6
     on_itself.set_label(on_itself.unlabeled()[0], "owl")
     assert len(read_rows(tmp_path / "labels.csv")) == 9
 
@@ -167,7 +174,8 @@ def test_a_failed_write_changes_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(UserError, match="No space left on device"):
         table.set_label(second, "water")
-    assert second in table.unlabeled() and (tmp_path / "labels.csv").read_bytes() == before
+    assert second in table.unlabeled()
+    assert (tmp_path / "labels.csv").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["labels.csv", "pets"]
 
     def fail_read_only(path: Path, *words: object, **more: object) -> None:
@@ -188,7 +196,8 @@ def test_imports_labels_from_another_table(tmp_path: Path) -> None:
     filled = tmp_path / "filled.csv"
     filled.write_text("path,label,guess\npets/unlabeled/b0.jpg,owl,x\npets/unlabeled/b1.jpg,,x\n")
     table = open_table(home)
-    assert table.import_labels(filled) == 1 and "owl" in table.classes
+    assert table.import_labels(filled) == 1
+    assert "owl" in table.classes
     assert read_rows(tmp_path / "labels.csv")["pets/unlabeled/b0.jpg"] == ("owl", "")
     assert table.import_labels(filled) == 0
     filled.write_text("path,label\npets/gone.jpg,owl\n")
@@ -212,7 +221,8 @@ def test_invalid_class_names(typed: str) -> None:
 
 
 def test_valid_class_names() -> None:
-    assert parse_class_name("  dög \t 2 ") == "dög 2" and parse_class_name('a,"b"') == 'a,"b"'
+    assert parse_class_name("  dög \t 2 ") == "dög 2"
+    assert parse_class_name('a,"b"') == 'a,"b"'
 
 
 @pytest.mark.parametrize(("name", "message"), [("gone", "no such"), ("a.npz", "no picture files")])

@@ -26,13 +26,15 @@ def test_label_skip_undo(queue: LabelQueue) -> None:
     assert queue.table.unlabeled() == [second]
     state = queue.state()
     assert (state.number, state.total, state.labeled) == (3, 3, 2)
-    assert state.name is None and state.last == "water"
+    assert state.name is None
+    assert state.last == "water"
     queue.undo(3)
     queue.undo(2)
     assert queue.state().name == Path(second).name
     assert queue.table.unlabeled() == [second, third]
     queue.undo(1)
-    assert first in queue.table.unlabeled() and queue.state().last is None
+    assert first in queue.table.unlabeled()
+    assert queue.state().last is None
     with pytest.raises(UserError, match="nothing to undo"):
         queue.undo(0)
 
@@ -63,4 +65,5 @@ def test_a_label_that_was_not_written_does_not_count(queue: LabelQueue) -> None:
     queue.table.path = queue.table.path.parent / "no folder" / "labels.csv"
     with pytest.raises(UserError, match="cannot write"):
         queue.label(0, "grass")
-    assert queue.answers == [] and len(queue.table.unlabeled()) == 3
+    assert queue.answers == []
+    assert len(queue.table.unlabeled()) == 3

@@ -56,7 +56,8 @@ def test_listens_on_this_machine_only(server: LabelServer) -> None:
     assert server.server_address[0] == "127.0.0.1"
     assert server.address == f"http://127.0.0.1:{server.server_port}/{server.token}/"
     with create_server(server.queue) as another:
-        assert len(server.token) == 32 and another.token != server.token
+        assert len(server.token) == 32
+        assert another.token != server.token
     with pytest.raises(UserError, match="cannot listen on port"):
         create_server(server.queue, server.server_port)
     with pytest.raises(UserError, match="cannot listen on port"):
@@ -66,15 +67,19 @@ def test_listens_on_this_machine_only(server: LabelServer) -> None:
 @pytest.mark.parametrize("path", ["", "page.js", "style.css", "state", "picture/0"])
 def test_every_response_needs_the_token(server: LabelServer, path: str) -> None:
     status, content, headers = send(server, path)
-    assert status == 200 and content
+    assert status == 200
+    assert content
     assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert "unsafe" not in headers["Content-Security-Policy"]
-    assert headers["X-Content-Type-Options"] == "nosniff" and headers["X-Frame-Options"] == "DENY"
-    assert headers["Referrer-Policy"] == "no-referrer" and headers["Cache-Control"] == "no-store"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["X-Frame-Options"] == "DENY"
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["Cache-Control"] == "no-store"
     assert not any(name.lower().startswith("access-control") for name in headers)
     for wrong in ("", "x" * 32, server.token[:-1], server.token.swapcase(), "%s"):
         status, content, headers = send(server, path, token=wrong)
-        assert status == 403 and server.token.encode() not in content
+        assert status == 403
+        assert server.token.encode() not in content
     assert send(server, path, Host="evil.example")[0] == 403
     assert send(server, path, Host=f"evil.example:{server.server_port}")[0] == 403
     assert send(server, path, Host=f"localhost:{server.server_port}")[0] == 200
@@ -132,7 +137,8 @@ def test_pictures_are_sent_as_thumbnails(server: LabelServer) -> None:
     assert Image.open(io.BytesIO(content)).size == (24, 16)
     Path(server.queue.pictures[1].name).write_text("<script>alert(1)</script>")
     status, content, _ = send(server, "picture/1")
-    assert status == 404 and b"script" not in content
+    assert status == 404
+    assert b"script" not in content
     os.unlink(server.queue.pictures[1].name)
     assert send(server, "picture/1")[0] == 404
 
@@ -147,13 +153,16 @@ def test_labels_are_written_to_the_table(server: LabelServer) -> None:
     assert send_json(server, "class", {"name": "owl"})["classes"][-1] == "owl"
     assert send_json(server, "label", {"number": 2, "label": "owl"})["labeled"] == 2
     text = server.queue.table.path.read_text()
-    assert text.count(",grass,") == 2 and text.count(",owl,") == 1
+    assert text.count(",grass,") == 2
+    assert text.count(",owl,") == 1
     assert send_json(server, "undo", {"number": 3})["number"] == 2
     assert ",owl," not in server.queue.table.path.read_text()
     status, content, _ = send(server, "label", {"number": 0, "label": "grass"})
-    assert status == 409 and json.loads(content)["number"] == 2
+    assert status == 409
+    assert json.loads(content)["number"] == 2
     status, content, _ = send(server, "label", {"number": 2, "label": "cow"})
-    assert status == 422 and "no class" in json.loads(content)["error"]
+    assert status == 422
+    assert "no class" in json.loads(content)["error"]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +189,8 @@ def test_invalid_requests_are_rejected(server: LabelServer, body: bytes, status:
 def test_a_write_error_is_reported(server: LabelServer) -> None:
     server.queue.table.path = server.queue.table.path.parent / "gone" / "labels.csv"
     status, content, _ = send(server, "label", {"number": 0, "label": "grass"})
-    assert status == 422 and "cannot write" in json.loads(content)["error"]
+    assert status == 422
+    assert "cannot write" in json.loads(content)["error"]
     assert send_json(server, "state")["number"] == 0
 
 
@@ -189,5 +199,6 @@ def test_concurrent_requests_label_every_picture_once(server: LabelServer) -> No
     with ThreadPoolExecutor(8) as threads:
         statuses = list(threads.map(lambda body: send(server, "label", body)[0], bodies))
     done = send_json(server, "state")["number"]
-    assert statuses.count(200) == done and set(statuses) <= {200, 409}
+    assert statuses.count(200) == done
+    assert set(statuses) <= {200, 409}
     assert server.queue.table.path.read_text().count(",grass,") == 1 + done

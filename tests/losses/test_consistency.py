@@ -67,7 +67,8 @@ def test_an_empty_batch_is_zero_with_a_gradient() -> None:
     logits = torch.zeros(0, 3, requires_grad=True)
     for target in (torch.zeros(0, dtype=torch.int64), torch.zeros(0, 3)):
         loss = cross_entropy(logits, target, torch.zeros(0))
-        assert loss.item() == 0 and loss.requires_grad
+        assert loss.item() == 0
+        assert loss.requires_grad
         loss.backward()
     assert squared_distance(logits, logits).item() == 0
     assert entropy(logits).item() == 0
@@ -109,7 +110,8 @@ def test_entropy_of_even_and_certain_rows() -> None:
     loss = entropy(certain)
     loss.backward()
     assert loss.item() == 0
-    assert certain.grad is not None and certain.grad.isfinite().all()
+    assert certain.grad is not None
+    assert certain.grad.isfinite().all()
     free = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(entropy, free)
 

@@ -19,7 +19,8 @@ def test_fairness_has_a_gradient() -> None:
     logits = torch.tensor([[2.0, 0.0], [0.0, 0.1]], requires_grad=True)
     even = torch.tensor([0.5, 0.5])
     self_adaptive_fairness(logits, torch.ones(2), even, even).backward()
-    assert logits.grad is not None and logits.grad.any()
+    assert logits.grad is not None
+    assert logits.grad.any()
 
 
 def test_fairness_is_zero_if_nothing_is_selected() -> None:
@@ -28,7 +29,8 @@ def test_fairness_is_zero_if_nothing_is_selected() -> None:
     loss = self_adaptive_fairness(logits, torch.zeros(4), even, even)
     loss.backward()
     assert loss.item() == 0
-    assert logits.grad is not None and not logits.grad.any()
+    assert logits.grad is not None
+    assert not logits.grad.any()
 
 
 def test_fairness_ignores_unselected_rows() -> None:

@@ -52,7 +52,9 @@ STRONG = MIXED_STRONG[:1]
 
 def test_one_selected_image_of_two() -> None:
     k = adaptive_k(MIXED_STRONG, MIXED_WEAK)
-    assert k.item() == 2 and k.dtype == torch.int64 and k.ndim == 0
+    assert k.item() == 2
+    assert k.dtype == torch.int64
+    assert k.ndim == 0
     assert negative_labels(MIXED_WEAK, k).tolist() == [[False, False, True, True]] * 2
     views = (MIXED_STRONG, MIXED_WEAK)
     close(adaptive_negative(*views, k), 0.24257893850870643)

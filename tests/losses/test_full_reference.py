@@ -51,7 +51,8 @@ def agree(
 ) -> None:
     value, expected = slow
     (actual,) = torch.autograd.grad(fast, strong)
-    assert fast.isfinite() and actual.isfinite().all(), what
+    assert fast.isfinite(), what
+    assert actual.isfinite().all(), what
     np.testing.assert_allclose(fast.item(), value, rtol=tolerance, atol=tolerance, err_msg=what)
     coarse = (
         tolerance if strong.dtype != torch.bfloat16 else 2**-8

@@ -98,7 +98,8 @@ def test_k_can_be_passed() -> None:
     *labeled, weak, strong = batch()
     for k in (7, np.int64(7), torch.tensor(7), torch.tensor(7, dtype=torch.uint8)):
         parts = FullMatchLoss(10)(*labeled, weak, strong, k)
-        assert parts.metrics["k"].item() == 7 and parts.metrics["negatives"].item() == 3
+        assert parts.metrics["k"].item() == 7
+        assert parts.metrics["negatives"].item() == 3
         assert torch.equal(
             parts.adaptive_negative, adaptive_negative(strong, weak, 7, ceiling=0.9025)
         )
@@ -117,7 +118,8 @@ def test_a_row_that_is_not_finite_does_not_affect_others(view: int) -> None:
     (gradient,) = torch.autograd.grad(parts.total, strong)
     assert parts.total.isfinite()
     assert parts.metrics["k"].item() == 10
-    assert gradient.isfinite().all() and gradient[5].abs().max() == 0
+    assert gradient.isfinite().all()
+    assert gradient[5].abs().max() == 0
 
 
 def test_extreme_and_low_precision_logits_stay_finite() -> None:
@@ -129,7 +131,8 @@ def test_extreme_and_low_precision_logits_stay_finite() -> None:
         )
         (gradient,) = torch.autograd.grad(parts.total, strong_view)
         assert parts.total.dtype == torch.float32
-        assert parts.total.isfinite() and gradient.isfinite().all()
+        assert parts.total.isfinite()
+        assert gradient.isfinite().all()
 
 
 @pytest.mark.parametrize("num_classes", [2, 3, 10])
@@ -148,13 +151,15 @@ def test_weak_logits_get_no_gradient() -> None:
     labeled, labels, weak, strong = batch()
     weak.requires_grad_()
     FullMatchLoss(10)(labeled, labels, weak, strong).total.backward()
-    assert weak.grad is None and strong.grad is not None
+    assert weak.grad is None
+    assert strong.grad is not None
 
 
 def test_keeps_no_state_pickles_and_traces() -> None:
     loss = FullMatchLoss(10, 0.8, 2, 3, "paper")
     assert not loss.state_dict()
-    assert "0.8" in repr(loss) and "paper" in repr(loss)
+    assert "0.8" in repr(loss)
+    assert "paper" in repr(loss)
     copy = pickle.loads(pickle.dumps(loss))
     inputs = batch()
     expected = loss(*inputs)

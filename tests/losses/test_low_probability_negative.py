@@ -17,7 +17,8 @@ def test_a_row_with_only_unlikely_classes_adds_zero() -> None:
     loss = low_probability_negative(logits, torch.full((2, 50), 0.02), 0.04)
     loss.backward()
     assert loss.item() == 0
-    assert logits.grad is not None and not logits.grad.any()
+    assert logits.grad is not None
+    assert not logits.grad.any()
 
 
 def test_a_confidently_wrong_prediction_stays_finite() -> None:
@@ -25,7 +26,8 @@ def test_a_confidently_wrong_prediction_stays_finite() -> None:
     loss = low_probability_negative(logits, torch.tensor([[0.99, 0.01]]))
     loss.backward()
     torch.testing.assert_close(loss, torch.tensor(1e-8).log().neg())
-    assert logits.grad is not None and logits.grad.isfinite().all()
+    assert logits.grad is not None
+    assert logits.grad.isfinite().all()
 
 
 def test_weighted_rows() -> None:

@@ -57,7 +57,8 @@ def test_grayscale_is_repeated_to_three_channels() -> None:
 def test_shape_of_map_changes_nothing() -> None:
     model = build_network("wrn-10-1", 3, (1, 8, 8))
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    assert feature_map_shape(model, (1, 8, 8)) == (64, 2, 2) and model.training
+    assert feature_map_shape(model, (1, 8, 8)) == (64, 2, 2)
+    assert model.training
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 

@@ -109,7 +109,8 @@ def test_half_precision_and_missing_tensors(tmp_path: Path) -> None:
     note = load_weights(write_weights(saved, tmp_path / "a.pth"), fresh, "wrn-10-1", CLASSES)
     assert note.endswith("; not in the file, newly initialized: norm.bias")
     stem = fresh.state_dict()["stem.weight"]
-    assert stem.dtype == torch.float32 and torch.allclose(stem, old["stem.weight"], atol=1e-3)
+    assert stem.dtype == torch.float32
+    assert torch.allclose(stem, old["stem.weight"], atol=1e-3)
 
 
 def test_our_own_models_load_for_other_classes_only(tmp_path: Path) -> None:
@@ -135,7 +136,8 @@ def test_weights_of_another_network_are_rejected(tmp_path: Path) -> None:
     assert "9 of the 122 tensors of resnet18, which expects conv1.weight of (64, 3, 7, 7)" in str(
         error.value
     )
-    assert "has conv1.0.weight of (" in str(error.value) and "--model" in str(error.value)
+    assert "has conv1.0.weight of (" in str(error.value)
+    assert "--model" in str(error.value)
     assert all(torch.equal(before[name], t) for name, t in fresh.state_dict().items())
 
 
@@ -177,18 +179,22 @@ def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for name, message in expected.items():
         with pytest.raises(UserError, match=message) as error:
             load_weights(Path(name), build_network("wrn-10-1", 3, IMAGE), "wrn-10-1", CLASSES)
-        assert "\n" not in str(error.value) and name in str(error.value)
+        assert "\n" not in str(error.value)
+        assert name in str(error.value)
     assert not Path("executed").exists()
 
 
 def test_published_weights_get_their_published_normalization() -> None:
     measured = Appearance(mean=(0.1,) * 3, std=(0.2,) * 3, flip=False, padding=2)
     imagenet = use_published_normalization(measured, build_network("resnet18", 3, IMAGE))
-    assert imagenet.mean == (0.485, 0.456, 0.406) and imagenet.std == (0.229, 0.224, 0.225)
-    assert not imagenet.flip and imagenet.padding == 2
+    assert imagenet.mean == (0.485, 0.456, 0.406)
+    assert imagenet.std == (0.229, 0.224, 0.225)
+    assert not imagenet.flip
+    assert imagenet.padding == 2
     vit = use_published_normalization(measured, build_network("timm:test_vit", 3, IMAGE))
     assert vit.mean == (0.5, 0.5, 0.5)
     assert use_published_normalization(measured, build_network("wrn-10-1", 3, IMAGE)) is measured
     resnet = build_network("resnet18", 3, (1, 32, 32))
     gray = use_published_normalization(Appearance((0.1,), (0.2,)), resnet)
-    assert gray.mean == pytest.approx((0.449,)) and len(gray.std) == 1
+    assert gray.mean == pytest.approx((0.449,))
+    assert len(gray.std) == 1

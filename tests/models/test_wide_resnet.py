@@ -34,7 +34,8 @@ def test_published_sizes(
     assert sum(p.numel() for p in published.parameters()) == with_bias
     assert feature_map_shape(model, (3, side, side)) == feature_map
     output = model.eval()(torch.zeros(1, 3, side, side))
-    assert output.logits.shape == (1, classes) and output.features.shape == (1, feature_map[0])
+    assert output.logits.shape == (1, classes)
+    assert output.features.shape == (1, feature_map[0])
 
 
 def test_convolution_biases_do_not_change_training_outputs() -> None:

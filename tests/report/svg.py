@@ -18,9 +18,13 @@ def texts(svg: ElementTree.Element) -> list[str]:
 def check_chart(chart: Chart | None) -> None:
     """What holds for every chart in a page."""
     svg = parse_svg(chart)
-    assert chart is not None and chart.title and chart.summary.endswith(".")
-    assert svg.get("role") == "img" and chart.summary in (svg.get("aria-label") or "")
+    assert chart is not None
+    assert chart.title
+    assert chart.summary.endswith(".")
+    assert svg.get("role") == "img"
+    assert chart.summary in (svg.get("aria-label") or "")
     assert "width" not in svg.attrib  # the page decides
     text = chart.to_svg("it")
-    assert "<metadata" not in text and "<style" not in text
+    assert "<metadata" not in text
+    assert "<style" not in text
     assert not re.findall(r"(?:fill|stroke): #\w+", text), "every color has a role"

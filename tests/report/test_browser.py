@@ -103,9 +103,11 @@ def test_the_theme_follows_the_system_until_it_is_chosen(
     open_page(driver, pages["digits"], scheme="dark")
     assert background(driver) == DARK
     button = driver.find_element(By.ID, "theme")
-    assert button.is_displayed() and button.text == "Light theme"
+    assert button.is_displayed()
+    assert button.text == "Light theme"
     button.click()
-    assert background(driver) == LIGHT and button.text == "Dark theme"
+    assert background(driver) == LIGHT
+    assert button.text == "Dark theme"
     open_page(driver, pages["digits"], scheme="dark")
     assert background(driver) == LIGHT  # the choice is remembered
     driver.find_element(By.ID, "theme").click()
@@ -146,7 +148,8 @@ def test_everything_is_reachable_by_keyboard(driver: Chrome, pages: dict[str, Pa
     body = driver.find_element(By.TAG_NAME, "body")
     body.send_keys(Keys.TAB)
     skip = driver.switch_to.active_element
-    assert skip.text == "Skip to content" and skip.location["x"] >= 0
+    assert skip.text == "Skip to content"
+    assert skip.location["x"] >= 0
     skip.send_keys(Keys.TAB)
     button = driver.switch_to.active_element
     assert button.get_dom_attribute("id") == "theme"

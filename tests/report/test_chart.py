@@ -7,7 +7,8 @@ def test_missing_charts_leave_no_trace() -> None:
     assert not render_charts([None, None], "x")
     chart = Chart(make_panel()[0], "A <title>", "Some words.")
     rendered = render_charts([None, chart], "x")
-    assert rendered.count("<figure>") == 1 and "A &lt;title&gt;" in rendered
+    assert rendered.count("<figure>") == 1
+    assert "A &lt;title&gt;" in rendered
 
 
 def test_long_texts_are_shortened() -> None:

@@ -45,12 +45,15 @@ def test_captions(tmp_path: Path) -> None:
 
     album = Album(image, lambda at: f"test/<b>/<{at}>.png", predictions)
     markup = render_gallery(album, [11, 0], ODD)
-    assert positions == [11, 0] and markup.count("<img") == 2
-    assert "<script>" not in markup and "&lt;11&gt;.png" in markup
+    assert positions == [11, 0]
+    assert markup.count("<img") == 2
+    assert "<script>" not in markup
+    assert "&lt;11&gt;.png" in markup
     assert 'alt="&lt;11&gt;.png: predicted &lt;script&gt;alert(1)&lt;/script&gt;, is ähre' in markup
     assert "alert(1)&lt;/script&gt;, correct, 50\u00a0% confident" in markup
     assert 'title="test/&lt;b&gt;/&lt;11&gt;.png">&lt;11&gt;.png</span>' in markup
-    assert markup.count('class="wrong"') == 1 and "<span>99\u00a0% confident</span>" in markup
+    assert markup.count('class="wrong"') == 1
+    assert "<span>99\u00a0% confident</span>" in markup
 
 
 def test_unlabeled_pictures_are_neither_right_nor_wrong() -> None:
@@ -59,11 +62,13 @@ def test_unlabeled_pictures_are_neither_right_nor_wrong() -> None:
     markup = render_gallery(album, [0], ["cat", "dog"])
     assert 'alt="1.png: predicted dog, 70\u00a0% confident"' in markup
     assert "<span>predicted dog</span>" in markup
-    assert "wrong" not in markup and "correct" not in markup
+    assert "wrong" not in markup
+    assert "correct" not in markup
 
 
 def test_long_names_keep_their_ends() -> None:
     assert shorten_name("number 12") == "number 12"
     assert shorten_name("x" * LONGEST_NAME) == "x" * LONGEST_NAME
     short = shorten_name("scan_from_the_second_box_0802.png")
-    assert short == "scan_fr…box_0802.png" and len(short) == LONGEST_NAME
+    assert short == "scan_fr…box_0802.png"
+    assert len(short) == LONGEST_NAME

@@ -18,7 +18,8 @@ from tests.written_runs import ODD, write_run
 
 def test_every_chart_of_a_trained_run(digits_run: Path) -> None:
     run = read_run(digits_run)
-    assert run.predictions is not None and run.scores is not None
+    assert run.predictions is not None
+    assert run.scores is not None
     check_chart(draw_confusion(run.scores.confusion, run.classes))
     check_chart(draw_reliability(run.predictions, run.scores.ece))
     check_chart(draw_class_accuracy(run.scores.per_class, run.classes, run.scores.top1))
@@ -46,14 +47,16 @@ def test_many_classes_have_no_names() -> None:
     assert texts(parse_svg(chart)) == ["predicted", "true"]
     assert len(chart.to_svg("x")) < 300_000
     bars = draw_class_accuracy([n / 300 for n in range(300)], [str(n) for n in range(300)], 0.5)
-    assert bars is not None and bars.summary.startswith("From 0 with 0.0 %")
+    assert bars is not None
+    assert bars.summary.startswith("From 0 with 0.0 %")
     assert sum(text.isdigit() for text in texts(parse_svg(bars))) == MOST_NAMES
 
 
 def test_classes_without_test_images_have_no_bar() -> None:
     assert draw_class_accuracy([None, None], ["a", "b"], 0.5) is None
     bars = draw_class_accuracy([None, 0.5], ["a", "b"], 0.5)
-    assert "b" in texts(parse_svg(bars)) and "a" not in texts(parse_svg(bars))
+    assert "b" in texts(parse_svg(bars))
+    assert "a" not in texts(parse_svg(bars))
 
 
 def make_predictions(count: int) -> Predictions:

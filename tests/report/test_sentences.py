@@ -89,7 +89,9 @@ def test_verdict_names_the_earlier_weights(make_run: MakeRun) -> None:
 def test_runs_without_unlabeled_pictures_get_no_advice_about_them(make_run: MakeRun) -> None:
     run = make_run(unlabeled=6, evaluated=False)
     text = f"{sentences.describe_verdict(run)} {sentences.render_next_steps(run)}"
-    assert "unlabeled pictures" not in text and "suggest" not in text and "predict" in text
+    assert "unlabeled pictures" not in text
+    assert "suggest" not in text
+    assert "predict" in text
 
 
 def test_no_verdict(make_run: MakeRun) -> None:
@@ -102,7 +104,8 @@ def test_numbers_chosen_on_the_test_are_marked(make_run: MakeRun) -> None:
     text = plain(sentences.describe_choice(make_run()))
     assert "Best evaluation, chosen on the test pictures: 100.0 %" in text
     own = sentences.describe_choice(make_run("own", evaluated=False))
-    assert "Best evaluation" not in own and "end of training" in own
+    assert "Best evaluation" not in own
+    assert "end of training" in own
     assert sentences.describe_choice(make_run("none", test=False)) == ""
 
 
@@ -118,13 +121,15 @@ def test_health_findings(make_run: MakeRun) -> None:
 def test_next_steps_of_a_benchmark(make_run: MakeRun) -> None:
     steps = sentences.render_next_steps(make_run())
     assert "weakest classes: fox." in steps
-    assert "--baseline" in steps and "suggest" not in steps
+    assert "--baseline" in steps
+    assert "suggest" not in steps
 
 
 def test_confidences_are_judged_on_many_images_only(make_run: MakeRun) -> None:
     run = make_run()
     assert "off by" not in sentences.render_next_steps(run)
-    assert run.result is not None and run.scores is not None
+    assert run.result is not None
+    assert run.scores is not None
     many = replace(run.scores, confusion=((50, 0, 0), (0, 50, 0), (50, 0, 0)))
     poor = replace(run, result=replace(run.result, teacher=many))
     assert "off by 20 points" in sentences.render_next_steps(poor)
@@ -134,7 +139,9 @@ def test_confidences_are_judged_on_many_images_only(make_run: MakeRun) -> None:
 
 def test_next_steps_of_own_pictures(make_run: MakeRun) -> None:
     steps = sentences.render_next_steps(make_run("my run", evaluated=False, test=False))
-    assert "test/CLASS/" in steps and "suggest" in steps and "Find out how good" in steps
+    assert "test/CLASS/" in steps
+    assert "suggest" in steps
+    assert "Find out how good" in steps
     assert "my run&#39; -n 20" in steps  # quoted for the shell, then for HTML
     assert "weakest" not in steps
 
@@ -142,9 +149,12 @@ def test_next_steps_of_own_pictures(make_run: MakeRun) -> None:
 def test_next_steps_after_an_estimate(make_run: MakeRun) -> None:
     run = make_run(evaluated=False, test=False, estimate=make_estimate())
     steps = sentences.render_next_steps(run)
-    assert "Measure it better" in steps and "Find out" not in steps
+    assert "Measure it better" in steps
+    assert "Find out" not in steps
 
 
 def test_next_steps_of_an_unfinished_run(make_run: MakeRun) -> None:
     steps = sentences.render_next_steps(make_run(finished=False))
-    assert "fullmatch resume" in steps and "predict" not in steps and "--baseline" not in steps
+    assert "fullmatch resume" in steps
+    assert "predict" not in steps
+    assert "--baseline" not in steps

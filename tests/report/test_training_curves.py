@@ -43,14 +43,16 @@ def test_ids_are_unique_by_prefix(digits_run: Path) -> None:
     assert chart is not None
     charts = [parse_svg(chart, "a"), parse_svg(chart, "b")]
     first, second = ({e.get("id") for e in svg.iter() if e.get("id")} for svg in charts)
-    assert first and not first & second
+    assert first
+    assert not first & second
     for target in re.findall(r"(?:url\(#|href=\"#)([^\")]+)", chart.to_svg("a")):
         assert target in first
 
 
 def test_same_run_gives_the_same_bytes(digits_run: Path) -> None:
     charts = [training_curves.draw_accuracy(read_run(digits_run)) for _ in range(2)]
-    assert charts[0] is not None and charts[1] is not None
+    assert charts[0] is not None
+    assert charts[1] is not None
     assert charts[0].to_svg("a") == charts[1].to_svg("a")
 
 
@@ -63,7 +65,8 @@ def test_nan_losses_and_a_single_record() -> None:
 def test_summary_says_where_the_curves_end() -> None:
     curves = [make_curve([0.1, 0.25], "x"), make_curve([0.5], "y")]
     chart = training_curves.draw_curves("A", "a", curves, fraction=True)
-    assert chart is not None and chart.summary == "At the last step: x 25.0 %; y 50.0 %."
+    assert chart is not None
+    assert chart.summary == "At the last step: x 25.0 %; y 50.0 %."
 
 
 def test_comparison_of_runs(tmp_path: Path) -> None:
@@ -80,7 +83,8 @@ def test_png_file(tmp_path: Path) -> None:
     path = tmp_path / "curves.png"
     training_curves.save_accuracy_png([read_run(write_run(tmp_path / "run"))], path)
     with Image.open(path) as image:
-        assert image.width > 600 and image.convert("RGB").getpixel((1, 1)) == (255, 255, 255)
+        assert image.width > 600
+        assert image.convert("RGB").getpixel((1, 1)) == (255, 255, 255)
         colors = {color for _, color in image.convert("RGB").getcolors(1 << 20) or []}
     assert tuple(bytes.fromhex(LIGHT["one"][1:])) in colors
 

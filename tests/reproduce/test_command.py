@@ -28,7 +28,8 @@ def test_plan_starts_nothing(
     call("table3 --cells digits-40,svhn-noextra-40 --folds 0-1 --steps 5 --plan")
     shown = capsys.readouterr().out
     assert "28 runs; the remaining ones take about" in shown
-    assert "digits-40 FixMatch+ANL(w/o PL) fold 1" in shown and "16.2 assumed" in shown
+    assert "digits-40 FixMatch+ANL(w/o PL) fold 1" in shown
+    assert "16.2 assumed" in shown
     assert list(tmp_path.iterdir()) == []
 
 
@@ -46,15 +47,19 @@ def test_table_is_run_and_written_and_not_run_again(
     command = "table1 --cells digits-40 --algorithms fixmatch,semco --folds 0 --steps 3"
     call(command)
     shown = capsys.readouterr().out
-    assert "2 runs, 0 of them finished" in shown and "1 run skipped" in shown
-    assert "SemCo fold 0: skipped:" in shown and "FixMatch fold 0: recorded in" in shown
+    assert "2 runs, 0 of them finished" in shown
+    assert "1 run skipped" in shown
+    assert "SemCo fold 0: skipped:" in shown
+    assert "FixMatch fold 0: recorded in" in shown
     (entry,) = Ledger(tmp_path / "docs/results/runs").entries()
-    assert entry.steps == 3 and entry.code is not None
+    assert entry.steps == 3
+    assert entry.code is not None
     for suffix in ("md", "csv", "tex"):
         assert "FixMatch" in (tmp_path / f"runs/reproduce/table1.{suffix}").read_text()
     call(command)
     shown = capsys.readouterr().out
-    assert "2 runs, 1 of them finished" in shown and "recorded" not in shown
+    assert "2 runs, 1 of them finished" in shown
+    assert "recorded" not in shown
 
 
 def test_table_without_any_run_is_an_error(call: Call, tmp_path: Path) -> None:

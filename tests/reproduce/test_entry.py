@@ -36,7 +36,8 @@ def test_one_line_per_fact_and_curve() -> None:
 def test_scores_that_were_not_measured_are_left_out() -> None:
     table = EXAMPLE | {"scores": {"teacher": {"last": 0.5, "interval": [0.4, 0.6], "ece": 0.1}}}
     entry = parse_entry(table)
-    assert entry.teacher is not None and entry.teacher.top5 is None
+    assert entry.teacher is not None
+    assert entry.teacher.top5 is None
     written = entry_table(entry)["scores"]["teacher"]
     assert written == {"last": 0.5, "interval": (0.4, 0.6), "ece": 0.1, "per_class": ()}
 

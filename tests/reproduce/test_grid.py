@@ -61,7 +61,8 @@ def test_config_is_the_published_one() -> None:
         for cell in TABLES[1].cells:
             config = grid.config_for(row, cell, 2)
             paper = presets.paper(cell.data, cell.labels, row.algorithm)
-            assert config.seed == 2 and config.algorithm == paper.algorithm
+            assert config.seed == 2
+            assert config.algorithm == paper.algorithm
             assert (config.data, config.model, config.training) == (
                 paper.data,
                 paper.model,

@@ -21,7 +21,8 @@ def entry() -> LedgerEntry:
 def test_written_and_read(entry: LedgerEntry, tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "deep" / "ledger")
     path = ledger.add(entry)
-    assert ledger.entries() == [entry] and ledger.has(entry.name)
+    assert ledger.entries() == [entry]
+    assert ledger.has(entry.name)
     assert ledger.add(entry) == path  # adding the same entry again changes nothing
     with pytest.raises(UserError, match="already holds another result"):
         ledger.add(replace(entry, steps=9))
@@ -50,7 +51,8 @@ def test_same_result_with_other_provenance(entry: LedgerEntry, tmp_path: Path) -
         with pytest.raises(UserError) as caught:
             ledger.add(replace(entry, **change))
         assert f"{path.name} already holds the same result, " in str(caught.value)
-        assert message in str(caught.value) and "remove the file" in str(caught.value)
+        assert message in str(caught.value)
+        assert "remove the file" in str(caught.value)
     with pytest.raises(UserError, match="already holds another result"):
         ledger.add(replace(entry, commit="abd", steps=9))
     assert ledger.entries() == [entry]

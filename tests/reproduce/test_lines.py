@@ -74,12 +74,14 @@ def test_mean_deviation_and_difference() -> None:
     row = row_named("FixMatch")
     entries = [make_entry(row, fold, best) for fold, best in enumerate((0.80, 0.82, 0.87))]
     line = only(build_lines(TABLES[1], [row], [CIFAR], entries))
-    assert line.folds == (0, 1, 2) and line.steps == 100
+    assert line.folds == (0, 1, 2)
+    assert line.steps == 100
     assert line.scores["best"].mean == pytest.approx(83.0)
     assert line.scores["best"].deviation == pytest.approx(2.9439, abs=1e-4)
     assert line.scores["last"].mean == pytest.approx(81.0)
     assert line.scores["median"].mean == pytest.approx(82.0)
-    assert line.published and line.published.mean == 95.14
+    assert line.published
+    assert line.published.mean == 95.14
     assert line.difference == pytest.approx(83.0 - 95.14)
 
 
@@ -149,16 +151,19 @@ def test_one_run_is_in_several_tables() -> None:
         table = TABLES[number]
         lines = build_lines(table, table.rows, [cell], entries)
         run = only([line for line in lines if line.steps])
-        assert run.published and run.published.mean == paper
+        assert run.published
+        assert run.published.mean == paper
 
 
 def test_svhn_without_extra_images_has_no_number_of_the_paper() -> None:
     row = row_named("FullMatch")
     entries = [make_entry(row, 0, 0.9, cell=TableCell("svhn-noextra", 40))]
     line = only(build_lines(TABLES[1], [row], [TableCell("svhn-noextra", 40)], entries))
-    assert line.published is None and line.difference is None
+    assert line.published is None
+    assert line.difference is None
     nothing = only(build_lines(TABLES[1], [row], [TableCell("svhn", 40)], entries))
-    assert nothing.steps is None and nothing.published is not None
+    assert nothing.steps is None
+    assert nothing.published is not None
 
 
 def test_top5() -> None:
@@ -173,4 +178,5 @@ def test_the_newest_of_two_runs_of_a_fold_counts() -> None:
     row = row_named("FixMatch")
     again = make_entry(row, 0, 0.9, date="2026-02-01", name="again")
     line = only(build_lines(TABLES[1], [row], [CIFAR], [again, make_entry(row, 0, 0.8)]))
-    assert line.folds == (0,) and line.scores["best"].mean == pytest.approx(90.0)
+    assert line.folds == (0,)
+    assert line.scores["best"].mean == pytest.approx(90.0)

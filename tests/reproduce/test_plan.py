@@ -1,7 +1,6 @@
 """Finished runs are not repeated, failures do not stop the others, and costs are estimated."""
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from tests.small_runs import finish
 
 
 @pytest.fixture(autouse=True)
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Digits with smaller batches, so that a run takes one second."""
     usual = presets.digits
 
@@ -42,7 +41,6 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return replace(config, training=training)
 
     monkeypatch.setattr(presets, "digits", small)
-    yield
 
 
 FINISHED, TRAINED, STOPPED, NEW = RunStatus
@@ -137,7 +135,8 @@ def test_code_of_a_run_resumed_by_other_code_is_unknown(
     monkeypatch.setattr(provenance, "CODE", "changed since")
     list(execute_runs(plan(ledger, runs, "FixMatch"), ledger, finish))
     (entry,) = ledger.entries()
-    assert entry.code is None and entry.commit is None
+    assert entry.code is None
+    assert entry.commit is None
 
 
 def test_two_processes_start_the_same_run_at_once(
@@ -152,16 +151,19 @@ def test_two_processes_start_the_same_run_at_once(
 
     monkeypatch.setattr(experiment, "start", start_late)
     (outcome,) = execute_runs([item], ledger, fail)
-    assert outcome.message == "skipped: another process has just started it" and outcome.skipped
+    assert outcome.message == "skipped: another process has just started it"
+    assert outcome.skipped
 
 
 def test_run_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger")
     planned = plan(ledger, tmp_path / "runs", "SemCo", "FixMatch")
     first, second = execute_runs(planned, ledger, finish)
-    assert first.skipped and first.message.startswith("skipped: ")
+    assert first.skipped
+    assert first.message.startswith("skipped: ")
     assert "embeddings" in first.message
-    assert second.message.startswith("recorded in ") and not second.skipped
+    assert second.message.startswith("recorded in ")
+    assert not second.skipped
 
 
 def test_missing_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +176,8 @@ def test_missing_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row_named("FixMatch")]
     planned = plan_runs(rows, [TableCell("cifar10", 40)], [0], ledger=ledger, runs=runs, steps=8)
     (outcome,) = execute_runs(planned, ledger, finish)
-    assert outcome.skipped and "cannot be downloaded" in outcome.message
+    assert outcome.skipped
+    assert "cannot be downloaded" in outcome.message
     assert "\n" not in outcome.message
     assert not runs.exists()
 
@@ -183,11 +186,13 @@ def test_cost() -> None:
     row = row_named("FixMatch")
     item = planned_run("FixMatch", CIFAR)
     cost = estimate_cost(item, [])
-    assert cost.source == "assumed" and cost.hours == pytest.approx(2**20 / 16.2 / 3600)
+    assert cost.source == "assumed"
+    assert cost.hours == pytest.approx(2**20 / 16.2 / 3600)
     assert 0.04 < cost.gigabytes < 0.06
     measured = make_entry(row, 0, 0.8, steps_per_second=100.0, device="a GPU")
     cost = estimate_cost(item, [measured])
-    assert cost.hours == pytest.approx(2**20 / 100 / 3600) and "a GPU" in cost.source
+    assert cost.hours == pytest.approx(2**20 / 100 / 3600)
+    assert "a GPU" in cost.source
 
 
 def test_fastest_run_of_a_day_counts_unless_its_step_differs() -> None:

@@ -28,10 +28,13 @@ EARLIER_RUNS = Path(__file__).parents[1] / "fixtures" / "runs-0.1"
 def test_entry(runs: dict[str, Path]) -> None:
     entry = make_entry(runs["fullmatch"], current_code(), ["a note"])
     result = RunFolder(runs["fullmatch"]).read_result()
-    assert entry.steps == 8 and entry.notes == (*result.notes, "a note")
-    assert entry.split == result.split_hash and entry.fingerprint == result.config_hash
+    assert entry.steps == 8
+    assert entry.notes == (*result.notes, "a note")
+    assert entry.split == result.split_hash
+    assert entry.fingerprint == result.config_hash
     assert entry.code == provenance.CODE
-    assert entry.teacher is not None and result.teacher is not None
+    assert entry.teacher is not None
+    assert result.teacher is not None
     assert entry.teacher.last == result.teacher.top1
     for name in ("median_last_20", "best_chosen_on_test", "interval", "top5", "ece", "per_class"):
         assert getattr(entry.teacher, name) == getattr(result.teacher, name)
@@ -124,7 +127,8 @@ def test_damaged_log(runs: dict[str, Path], tmp_path: Path) -> None:
 def test_runs_of_fullmatch_0_1() -> None:
     entry = make_entry(EARLIER_RUNS / "finished")
     result = json.loads((EARLIER_RUNS / "finished" / "result.json").read_text())
-    assert entry.split == result["split"] and entry.fingerprint == result["config"]
+    assert entry.split == result["split"]
+    assert entry.fingerprint == result["config"]
     teacher = entry_table(entry)["scores"]["teacher"]
     names = ("last", "median_last_20", "best_chosen_on_test", "ece")
     assert {name: teacher[name] for name in names} == {
@@ -135,6 +139,10 @@ def test_runs_of_fullmatch_0_1() -> None:
 
 def test_unknown_code_is_not_guessed(runs: dict[str, Path]) -> None:
     entry = make_entry(runs["fixmatch"])
-    assert entry.commit is None and entry.dirty is None and entry.code is None
+    assert entry.commit is None
+    assert entry.dirty is None
+    assert entry.code is None
     entry = make_entry(runs["fixmatch"], committed_code("abcdef", dirty=True))
-    assert entry.commit == "abcdef" and entry.dirty and entry.code is None
+    assert entry.commit == "abcdef"
+    assert entry.dirty
+    assert entry.code is None

@@ -41,8 +41,12 @@ def test_update_changes_only_text_between_the_markers(ledger: Ledger, tmp_path: 
     page.write_text(f"before\n{BEGIN}\noutdated\n{END}\nafter\n")
     update_page(page, ledger)
     text = page.read_text()
-    assert text.startswith("before\n") and text.endswith("\nafter\n") and "outdated" not in text
-    assert "### Table 1" in text and "### Table 3" in text and "### Table 4" not in text
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter\n")
+    assert "outdated" not in text
+    assert "### Table 1" in text
+    assert "### Table 3" in text
+    assert "### Table 4" not in text
     assert "| digits-40 | FixMatch+EML(BCE) | 8 | 0 |" in text
     assert "(ledger/fullmatch.json)" in text  # relative to the page
     update_page(page, ledger)
@@ -52,7 +56,8 @@ def test_update_changes_only_text_between_the_markers(ledger: Ledger, tmp_path: 
 def test_own_pictures_are_listed_but_not_in_a_table(ledger: Ledger) -> None:
     entries = [with_data(entry, {"name": "pictures/of/mine"}) for entry in ledger.entries()]
     text = render_results(entries, Path("x"))
-    assert "Table" not in text and text.count("(x/") == 3
+    assert "Table" not in text
+    assert text.count("(x/") == 3
     entries = [with_data(entry, {"name": "digits"}) for entry in entries]  # no number of labels
     assert "Table" not in render_results(entries, Path("x"))
     assert "(x/two%20words.json)" in render_results(

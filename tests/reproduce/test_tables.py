@@ -37,30 +37,40 @@ def test_markdown() -> None:
 
 def test_csv_has_plain_numbers() -> None:
     rows = list(csv.DictReader(tables.to_csv(example_lines()).splitlines()))
-    assert float(rows[0]["best_mean"]) == 80.5 and float(rows[0]["best_deviation"]) == 0.5
-    assert rows[1]["best_deviation"] == "" and rows[1]["steps"] == "200"
+    assert float(rows[0]["best_mean"]) == 80.5
+    assert float(rows[0]["best_deviation"]) == 0.5
+    assert rows[1]["best_deviation"] == ""
+    assert rows[1]["steps"] == "200"
     assert float(rows[1]["difference"]) == -10.36
-    assert rows[2]["best_mean"] == "" and rows[2]["paper_mean"] == "94.89"
+    assert rows[2]["best_mean"] == ""
+    assert rows[2]["paper_mean"] == "94.89"
 
 
 def test_latex() -> None:
     text = tables.to_latex(TABLES[1], example_lines())
     body = text.split("\\toprule")[1].split("\\bottomrule")[0]
     rows = [line for line in body.splitlines() if line.endswith("\\\\")]
-    assert len(rows) == 4 and all(row.count("&") == 9 for row in rows)
-    assert "{llrlrrrrrl}" in text and rows[0].endswith(r"& mark \\")
+    assert len(rows) == 4
+    assert all(row.count("&") == 9 for row in rows)
+    assert "{llrlrrrrrl}" in text
+    assert rows[0].endswith(r"& mark \\")
     assert rows[1].endswith(r"& other code \\")
     unmarked = tables.to_latex(TABLES[1], [replace(line, marks=()) for line in example_lines()])
-    assert "{llrlrrrrr}" in unmarked and "mark" not in unmarked
-    assert "80.50 $\\pm$ 0.50" in text and "±" not in text and "(\\%)" in text
+    assert "{llrlrrrrr}" in unmarked
+    assert "mark" not in unmarked
+    assert "80.50 $\\pm$ 0.50" in text
+    assert "±" not in text
+    assert "(\\%)" in text
 
 
 def test_lines_of_one_method_differ_in_every_format() -> None:
     rows = tables.to_markdown(lines_of_one_method()).splitlines()[2:]
-    assert "| FullMatch |" in rows[0] and r"| FullMatch, data.split=a_b#{~}\c.json |" in rows[1]
+    assert "| FullMatch |" in rows[0]
+    assert r"| FullMatch, data.split=a_b#{~}\c.json |" in rows[1]
     text = tables.to_latex(TABLES[1], lines_of_one_method())
     assert r"data.split=a\_b\#\{\textasciitilde{}\}\textbackslash{}c.json" in text
-    assert "& other settings" in text and "other settings: not the ones published here now" in text
+    assert "& other settings" in text
+    assert "other settings: not the ones published here now" in text
     entries = list(csv.DictReader(tables.to_csv(lines_of_one_method()).splitlines()))
     assert [entry["settings"] for entry in entries] == ["", r"data.split=a_b#{~}\c.json"]
     assert "A setting after a method's name" in " ".join(tables.make_notes(lines_of_one_method()))
@@ -69,8 +79,11 @@ def test_lines_of_one_method_differ_in_every_format() -> None:
 
 def test_notes() -> None:
     words = " ".join(tables.make_notes(example_lines()))
-    assert "chosen on the test images" in words and "1,048,576" in words
-    assert "on separate lines" in words and "other code:" in words and "extra" not in words
+    assert "chosen on the test images" in words
+    assert "1,048,576" in words
+    assert "on separate lines" in words
+    assert "other code:" in words
+    assert "extra" not in words
     row = row_named("FixMatch")
     noextra = build_lines(TABLES[1], [row], [TableCell("svhn-noextra", 40)], [])
     assert "the paper's numbers do not apply to it" in " ".join(tables.make_notes(noextra))

@@ -37,16 +37,21 @@ def test_a_read_only_disk_is_reported(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "file.txt") as place:
-        place.write_text("half")
-        raise KeyboardInterrupt
+    def interrupted() -> None:
+        with replacing(tmp_path / "file.txt") as place:
+            place.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert not list(tmp_path.iterdir())
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     write_text(tmp_path / "link", "text")
-    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == "text"
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "text"
 
 
 def test_a_pipe_is_written_to_directly(tmp_path: Path) -> None:
@@ -70,4 +75,5 @@ def test_a_private_file_stays_private(tmp_path: Path) -> None:
     write_text(path, "first")
     path.chmod(0o600)
     write_text(path, "second")
-    assert path.read_text() == "second" and path.stat().st_mode & 0o777 == 0o600
+    assert path.read_text() == "second"
+    assert path.stat().st_mode & 0o777 == 0o600

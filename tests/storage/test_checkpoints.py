@@ -100,7 +100,8 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
         place = save_checkpoint(tmp_path, STATE, facts(step))
     (place / "state.safetensors").write_bytes(b"")
     checkpoint, damaged = newest_checkpoint(tmp_path)
-    assert checkpoint is not None and checkpoint.facts.step == 1
+    assert checkpoint is not None
+    assert checkpoint.facts.step == 1
     assert damaged == [
         "step-000000002 is damaged (its contents have changed): going back to the one before"
     ]

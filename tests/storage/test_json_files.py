@@ -62,7 +62,8 @@ def test_defaults_and_unknown_keys() -> None:
 
 def test_integers_are_numbers() -> None:
     rate = from_json(Outer, TABLE | {"rate": 3}).rate
-    assert rate == 3.0 and isinstance(rate, float)
+    assert rate == 3.0
+    assert isinstance(rate, float)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_a_missing_key_is_named() -> None:
 @pytest.mark.parametrize("text", ["[]", "null", "3", "", '{"a"', "\ufeff{}"])
 def test_only_tables_are_read(tmp_path: Path, text: str) -> None:
     (tmp_path / "file.json").write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"^(not a table|Expecting .*|Unexpected UTF-8 BOM .*)$"):
         read_json(tmp_path / "file.json")
 
 
@@ -115,4 +116,5 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
     write_json(path, {"a": 1})
     with pytest.raises(TypeError):
         write_json(path, {"a": object()})
-    assert read_json(path) == {"a": 1} and [each.name for each in tmp_path.iterdir()] == [path.name]
+    assert read_json(path) == {"a": 1}
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]

@@ -59,7 +59,8 @@ def python(code: str, folder: Path) -> "subprocess.Popen[str]":
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
     message = f"another process is training in {tmp_path}; wait for it to end"
     with python(LOCK, tmp_path) as first:
-        assert first.stdout is not None and first.stdout.readline() == "locked\n"
+        assert first.stdout is not None
+        assert first.stdout.readline() == "locked\n"
         with pytest.raises(UserError, match=message), locked(tmp_path):
             pass
         assert python(LOCK, tmp_path).communicate()[0] == f"{message}\n"

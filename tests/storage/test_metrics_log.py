@@ -38,7 +38,8 @@ def test_lines_are_flat() -> None:
 
 def test_nan_is_kept() -> None:
     record = parse_record(LogRecord(3, {"loss": math.nan, "k": math.inf}).to_line())
-    assert math.isnan(record.metrics["loss"]) and record.metrics["k"] == math.inf
+    assert math.isnan(record.metrics["loss"])
+    assert record.metrics["k"] == math.inf
 
 
 def test_the_last_line_may_be_half_written(tmp_path: Path) -> None:

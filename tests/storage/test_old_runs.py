@@ -23,27 +23,34 @@ def test_the_result_is_upgraded(tmp_path: Path) -> None:
     folder = copy_run("finished", tmp_path)
     raw = json.loads(folder.result.read_text())
     result = folder.read_result()
-    assert "format" not in raw and result.format == 2
-    assert result.teacher is not None and result.teacher.top1 == raw["teacher"]["last"]
-    assert result.baseline is not None and result.baseline.gain == raw["labels_only"]["gain"]
-    assert result.split_hash == raw["split"] and result.config_hash == raw["config"]
+    assert "format" not in raw
+    assert result.format == 2
+    assert result.teacher is not None
+    assert result.teacher.top1 == raw["teacher"]["last"]
+    assert result.baseline is not None
+    assert result.baseline.gain == raw["labels_only"]["gain"]
+    assert result.split_hash == raw["split"]
+    assert result.config_hash == raw["config"]
     folder.write_result(result)
     assert folder.read_result() == result
 
 
 def test_the_baseline_is_found_under_its_old_name(tmp_path: Path) -> None:
     run = read_run(copy_run("finished", tmp_path).path)
-    assert run.baseline is not None and run.baseline.algorithm == "supervised"
+    assert run.baseline is not None
+    assert run.baseline.algorithm == "supervised"
     assert run.baseline.path == run.path / "labels-only"
     assert len(run.metric("loss").steps) == len(run.records) == 6
 
 
 def test_an_estimate_is_upgraded(tmp_path: Path) -> None:
     result = copy_run("own", tmp_path).read_result()
-    assert result.estimate is not None and not result.lacks_estimate
+    assert result.estimate is not None
+    assert not result.lacks_estimate
     assert (result.estimate.folds, result.estimate.repeats) == (5, 2)
     assert result.estimate.gain.verdict is Verdict.UNCLEAR
-    assert result.calibration is not None and result.temperature is None
+    assert result.calibration is not None
+    assert result.temperature is None
     assert "too few" in result.calibration.note
 
 
@@ -81,4 +88,5 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
     folder = copy_run("finished", tmp_path)
     model, result = folder.model.read_bytes(), folder.read_result()
     main(["report", str(folder.path)])
-    assert folder.model.read_bytes() == model and folder.read_result() == result
+    assert folder.model.read_bytes() == model
+    assert folder.read_result() == result

@@ -167,30 +167,40 @@ def test_benchmark_of_format_1() -> None:
     result = parse_result(BENCHMARK_1)
     assert result.format == FORMAT
     assert (result.split_hash, result.config_hash) == ("2a93", "9eb7")
-    assert result.teacher is not None and result.teacher.top1 == 0.3
-    assert result.teacher.images == 20 and result.student is None
-    assert result.teacher.median_last_20 == 0.28 and result.teacher.best_chosen_on_test == 0.3
+    assert result.teacher is not None
+    assert result.teacher.top1 == 0.3
+    assert result.teacher.images == 20
+    assert result.student is None
+    assert result.teacher.median_last_20 == 0.28
+    assert result.teacher.best_chosen_on_test == 0.3
     assert result.health == (
         HealthFinding(kind="over-confidence", message="too sure", advice="more labels"),
     )
     comparison = result.baseline
-    assert comparison is not None and comparison.p_value == 0.5
-    assert comparison.verdict is Verdict.UNCLEAR and comparison is result.comparison
-    assert not result.lacks_estimate and result.temperature is None
+    assert comparison is not None
+    assert comparison.p_value == 0.5
+    assert comparison.verdict is Verdict.UNCLEAR
+    assert comparison is result.comparison
+    assert not result.lacks_estimate
+    assert result.temperature is None
     assert parse_result(to_json(result)) == result
 
 
 def test_own_pictures_of_format_1() -> None:
     result = parse_result(PICTURES_1)
     estimate = result.estimate
-    assert estimate is not None and estimate.folds == 5 and estimate.without_start is False
+    assert estimate is not None
+    assert estimate.folds == 5
+    assert estimate.without_start is False
     assert estimate.baseline == Accuracy(accuracy=0.9, interval=(0.7, 1.0))
-    assert estimate.gain.p_value == 0.5 and estimate.gain is result.comparison
+    assert estimate.gain.p_value == 0.5
+    assert estimate.gain is result.comparison
     assert estimate.not_measured == ["grass"]
     assert result.calibration == Calibration(
         temperature=1.5, images=12, ece_before=0.2, ece_after=0.1, note="a note"
     )
-    assert result.split_hash is None and not result.lacks_estimate
+    assert result.split_hash is None
+    assert not result.lacks_estimate
     assert parse_result(to_json(result)) == result
 
 
@@ -201,20 +211,25 @@ def test_early_results_of_format_1() -> None:
     early |= {"honest": {"sentence": "no label can be held out"}, "temperature": 2.0}
     del early["calibration"]
     result = parse_result(early)
-    assert result.estimate is None and result.estimate_missing == "no label can be held out"
-    assert result.temperature == 2.0 and result.data_hash == "" and result.has_unlabeled
+    assert result.estimate is None
+    assert result.estimate_missing == "no label can be held out"
+    assert result.temperature == 2.0
+    assert result.data_hash == ""
+    assert result.has_unlabeled
     invalid = BENCHMARK_1["labels_only"] | {
         "verdict": "cannot be judged by a test that was learned from",
         "start": "runs/first",
     }
     baseline = parse_result(BENCHMARK_1 | {"labels_only": invalid}).baseline
-    assert baseline is not None and baseline.verdict is Verdict.INVALID
+    assert baseline is not None
+    assert baseline.verdict is Verdict.INVALID
     assert baseline.start == "runs/first"
 
 
 def test_what_lacks_an_estimate() -> None:
     bare = replace(RESULT, teacher=None, estimate=None, baseline=None)
-    assert bare.lacks_estimate and bare.comparison is None
+    assert bare.lacks_estimate
+    assert bare.comparison is None
     for measured in (
         replace(bare, teacher=SCORES),
         replace(bare, estimate=RESULT.estimate),

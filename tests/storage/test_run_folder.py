@@ -110,7 +110,8 @@ def test_one_at_a_time_even_through_a_link(tmp_path: Path) -> None:
 
 def test_metrics_are_truncated(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    assert folder.read_records() == [] and folder.metrics_size() == 0
+    assert folder.read_records() == []
+    assert folder.metrics_size() == 0
     folder.truncate_metrics(10)  # there is no file
     first = LogRecord(1, {})
     folder.append_record(first)
@@ -148,7 +149,8 @@ def test_inner_folders_of_this_version_and_of_earlier_ones(
     for name in (baseline, estimate):
         (tmp_path / name).mkdir()
     folder = RunFolder(tmp_path)
-    assert folder.baseline == tmp_path / baseline and folder.estimate == tmp_path / estimate
+    assert folder.baseline == tmp_path / baseline
+    assert folder.estimate == tmp_path / estimate
 
 
 @pytest.mark.parametrize("name", ["baseline", "labels-only"])

@@ -23,17 +23,21 @@ def test_trained_run() -> None:
         True,
         True,
     )
-    assert run.predictions is not None and run.baseline is not None and run.scores is not None
+    assert run.predictions is not None
+    assert run.baseline is not None
+    assert run.scores is not None
     assert run.baseline.algorithm == "supervised"
     assert run.predictions.right.mean() == pytest.approx(run.scores.top1)
     assert run.accuracy("teacher").values[-1] == pytest.approx(run.scores.top1)
-    assert sum(run.label_counts.values()) == 40 and len(run.label_counts) == 10
+    assert sum(run.label_counts.values()) == 40
+    assert len(run.label_counts) == 10
     assert run.metric("loss").steps[-1] == run.steps == run.steps_done
 
 
 def test_reliability_agrees_with_the_calibration_error_of_the_result() -> None:
     run = read_run(train_digits())
-    assert run.predictions is not None and run.scores is not None
+    assert run.predictions is not None
+    assert run.scores is not None
     total = len(run.predictions.labels)
     bins = run.predictions.reliability()
     error = sum(count / total * abs(confidence - right) for confidence, right, count in bins)
@@ -42,9 +46,12 @@ def test_reliability_agrees_with_the_calibration_error_of_the_result() -> None:
 
 def test_own_pictures_are_not_a_benchmark() -> None:
     run = read_run(train_pets())
-    assert not run.benchmark and run.scores and run.label_counts == {0: 3, 1: 3}
+    assert not run.benchmark
+    assert run.scores
+    assert run.label_counts == {0: 3, 1: 3}
     # The only true labels it could be judged by are those that it learned from.
-    assert len(run.metric("loss").values) and not len(run.judged_metric("loss").values)
+    assert len(run.metric("loss").values)
+    assert not len(run.judged_metric("loss").values)
     assert run.classes == ("cat", "dög 2")
 
 
@@ -69,13 +76,17 @@ def test_both_formats_give_the_same_values(tmp_path: Path) -> None:
         "start": comparison.start,
     }
     old = read_run(write_old_run(tmp_path / "old" / "run", labels_only=old_comparison))
-    assert old.result == new.result and old.records == new.records
-    assert old.settings == new.settings and old.label_counts == new.label_counts
+    assert old.result == new.result
+    assert old.records == new.records
+    assert old.settings == new.settings
+    assert old.label_counts == new.label_counts
 
 
 def test_unfinished_run(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "run", finished=False, records=3))
-    assert not run.finished and run.steps_done == 30 and run.predictions is None
+    assert not run.finished
+    assert run.steps_done == 30
+    assert run.predictions is None
     assert read_run(write_run(tmp_path / "new", finished=False, records=0)).steps_done == 0
 
 
@@ -129,7 +140,9 @@ def test_display_names_of_algorithms(spec: dict[str, Any], name: str) -> None:
 def test_thinning_keeps_the_last_value() -> None:
     steps = np.arange(1000.0)
     thin = StepCurve(steps, steps**2).thinned(100)
-    assert len(thin.steps) == 100 and thin.steps[-1] == 999 and thin.values[-1] == 999**2
+    assert len(thin.steps) == 100
+    assert thin.steps[-1] == 999
+    assert thin.values[-1] == 999**2
     assert thin.steps[0] == pytest.approx(4.5)
     assert StepCurve(steps, steps).thinned(1000).steps is steps
 

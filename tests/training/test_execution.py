@@ -82,7 +82,9 @@ def test_out_of_memory_error_has_advice(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(UserError) as error:
         explain_out_of_memory(step, GPU, 64)()
     message = str(error.value)
-    assert "more than 4.0 GiB" in message and "there are 8.0 GiB" in message
-    assert "other programs use 1.0 GiB" in message and "training.batch=32" in message
+    assert "more than 4.0 GiB" in message
+    assert "there are 8.0 GiB" in message
+    assert "other programs use 1.0 GiB" in message
+    assert "training.batch=32" in message
     with pytest.raises(UserError, match="GiB: a smaller"):
         explain_out_of_memory(step, GPU, 1)()

@@ -64,7 +64,8 @@ def kinds(findings: Sequence[HealthFinding]) -> list[str]:
 )
 def test_each_kind_of_finding(records: list[LogRecord], kind: str) -> None:
     (finding,) = assess(records, TEN_CLASSES)
-    assert finding.kind == kind and "--" in finding.advice
+    assert finding.kind == kind
+    assert "--" in finding.advice
 
 
 def test_what_is_not_in_the_log() -> None:

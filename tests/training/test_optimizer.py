@@ -30,7 +30,8 @@ def test_norms_and_biases_do_not_decay(name: str) -> None:
 def test_parameters_of_several_modules() -> None:
     body, head = nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     decayed, undecayed = parameter_groups(body, head, weight_decay=0.1)
-    assert len(decayed["params"]) == 2 and len(undecayed["params"]) == 4
+    assert len(decayed["params"]) == 2
+    assert len(undecayed["params"]) == 4
 
 
 def test_update_is_nesterov_with_coupled_decay() -> None:

@@ -22,4 +22,5 @@ def test_variants(cosine: float, last: float) -> None:
 
 def test_falls_and_is_never_negative() -> None:
     rates = [learning_rate(step, 100, base=1.0, cosine=0.7) for step in range(101)]
-    assert rates == sorted(rates, reverse=True) and rates[-1] == 0.0
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] == 0.0

@@ -58,7 +58,8 @@ def test_save_and_restore() -> None:
     assert all(t.is_contiguous() for t in saved.values())
     fresh.load_state_dict(saved, step=3, metrics=used.totals.names)
     again = fresh.state_dict()
-    assert again.keys() == saved.keys() and fresh.step == 3
+    assert again.keys() == saved.keys()
+    assert fresh.step == 3
     assert all(torch.equal(again[name], saved[name]) for name in saved)
     assert fresh.totals.read() == {"loss": 2.0}
 

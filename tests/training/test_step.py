@@ -78,12 +78,12 @@ def test_views_come_in_the_requested_order() -> None:
     batch, raw = one.state.algorithm.batch, one.feed.batch()
     assert isinstance(batch, Batch)
     plain = (raw.labeled / 255 - 0.5) / 0.25
-    assert torch.equal(batch.labeled[0], plain) and not torch.equal(batch.labeled[1], plain)
+    assert torch.equal(batch.labeled[0], plain)
+    assert not torch.equal(batch.labeled[1], plain)
     assert torch.equal(batch.unlabeled[1], (raw.unlabeled / 255 - 0.5) / 0.25)
     assert [len(view) for view in (*batch.labeled, *batch.unlabeled)] == [2, 2, 3, 3]
-    assert torch.equal(batch.labels, raw.labels) and torch.equal(
-        batch.unlabeled_index, raw.unlabeled_index
-    )
+    assert torch.equal(batch.labels, raw.labels)
+    assert torch.equal(batch.unlabeled_index, raw.unlabeled_index)
     assert not any(view.requires_grad for view in (*batch.labeled, *batch.unlabeled))
 
 
@@ -107,7 +107,8 @@ def test_metrics_are_reported_without_gradients() -> None:
         {"mean": bias.mean(), "invalid": 0.5},  # type: ignore[dict-item]
     )
     objective = one.loss(one.augmentation(one.feed.batch()), one.state.progress)
-    assert objective.loss.requires_grad and not objective.metrics["mean"].requires_grad
+    assert objective.loss.requires_grad
+    assert not objective.metrics["mean"].requires_grad
     assert objective.metrics["invalid"] == 0.5  # `checked_metrics` rejects it
 
 

@@ -86,7 +86,9 @@ def test_stops_on_request() -> None:
     next(records)
     one.stop = True
     last = next(records)
-    assert last.paused and last.step == 4 and not last.metrics
+    assert last.paused
+    assert last.step == 4
+    assert not last.metrics
     assert list(records) == []
 
 

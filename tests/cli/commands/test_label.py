@@ -82,9 +82,11 @@ def test_with_a_model_and_its_classes(
     run_label(shared_folder() / "pets", "--run", pets_run(), "-n", 3, "--out", tmp_path / "a.csv")
     (server,) = servers
     guesses = [picture.guess for picture in server.queue.pictures]
-    assert len(guesses) == 3 and set(guesses) <= set(server.queue.table.classes)
+    assert len(guesses) == 3
+    assert set(guesses) <= set(server.queue.table.classes)
     assert "0 new labels. 6 of 12 pictures are labeled" in capsys.readouterr().out
-    assert server.socket.fileno() == -1 and not (tmp_path / "a.csv").exists()
+    assert server.socket.fileno() == -1
+    assert not (tmp_path / "a.csv").exists()
     save(picture("grass", 1), tmp_path / "heap" / "a.png")
     run_label(tmp_path / "heap")
     assert "Label pictures of at least 2 classes, then train." in capsys.readouterr().out

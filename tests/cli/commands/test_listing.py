@@ -12,7 +12,8 @@ def test_algorithms(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     for name in ALGORITHMS:
         assert any(line.startswith(f"{name} ") for line in lines)
-    assert "fullmatch = full-fixmatch" in lines[-1] and "fullflex = full-flexmatch" in lines[-1]
+    assert "fullmatch = full-fixmatch" in lines[-1]
+    assert "fullflex = full-flexmatch" in lines[-1]
 
 
 def test_datasets(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,4 +30,5 @@ def test_datasets(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
 def test_models(capsys: pytest.CaptureFixture[str]) -> None:
     list_("models")
     text = capsys.readouterr().out
-    assert "wrn-28-2" in text and "<any torchvision classifier>" in text
+    assert "wrn-28-2" in text
+    assert "<any torchvision classifier>" in text

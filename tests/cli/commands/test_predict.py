@@ -29,7 +29,9 @@ def test_csv_file_among_the_pictures(tmp_path: Path, capsys: pytest.CaptureFixtu
     rows = list(csv.DictReader(out.open()))
     assert {row["path"] for row in rows} == {*files, str(tmp_path / "broken.jpg")}
     output = capsys.readouterr()
-    assert output.out == "" and "6 pictures" in output.err and "1 unreadable" in output.err
+    assert output.out == ""
+    assert "6 pictures" in output.err
+    assert "1 unreadable" in output.err
     assert "not calibrated" in output.err
     before = out.read_text()
     with pytest.raises(UserError, match="exists already"):
@@ -64,11 +66,13 @@ def test_writes_through_a_link_and_to_a_pipe(tmp_path: Path) -> None:
     (picture,) = digit_files(tmp_path / "digits", 1)
     (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
     run_predict(digits_run(), picture, "--csv", tmp_path / "link.csv")
-    assert (tmp_path / "link.csv").is_symlink() and (tmp_path / "real.csv").is_file()
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").is_file()
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     run_predict(digits_run(), picture, "--csv", tmp_path / "pipe", "--overwrite")
-    assert os.read(reader, 10_000).startswith(b"path,label") and (tmp_path / "pipe").is_fifo()
+    assert os.read(reader, 10_000).startswith(b"path,label")
+    assert (tmp_path / "pipe").is_fifo()
     os.close(reader)
 
 

@@ -42,7 +42,8 @@ def test_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_own_pictures(tmp_path: Path) -> None:
     call(train_pets(), "--out", tmp_path / "pets.html")
     page = read_page(tmp_path / "pets.html")
-    assert "dög 2" in page.text and len(page.named("img")) >= 6
+    assert "dög 2" in page.text
+    assert len(page.named("img")) >= 6
     titles = {span["title"] for span in page.named("span") if "title" in span}
     assert titles == {f"test/{name}/bild ä {n}.png" for name in ("cat", "dög 2") for n in range(3)}
     assert "bild ä 1.png" in page.text
@@ -78,7 +79,8 @@ def test_at_the_end_of_training(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (run / "report.html").mkdir()  # nothing can be written there
     report_after_training(run, source)
     output = capsys.readouterr().out
-    assert output.startswith("No report was written (") and output.count("\n") == 1
+    assert output.startswith("No report was written (")
+    assert output.count("\n") == 1
     assert f"try: fullmatch report '{run}'" in output
 
 

@@ -33,9 +33,11 @@ def test_own_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert sorted(path.name for path in (tmp_path / "next").iterdir()) == PETS
     rows = read_rows(tmp_path / "next" / "suggestions.csv")
     unlabeled = {str(path) for path in (shared_folder() / "pets" / "unlabeled").iterdir()}
-    assert len(rows) == 4 and {row["path"] for row in rows} <= unlabeled
+    assert len(rows) == 4
+    assert {row["path"] for row in rows} <= unlabeled
     text = capsys.readouterr().out
-    assert "4 of 6 unlabeled pictures chosen." in text and "fullmatch label" in text
+    assert "4 of 6 unlabeled pictures chosen." in text
+    assert "fullmatch label" in text
     before = (tmp_path / "next" / "suggestions.csv").read_text()
     with pytest.raises(UserError, match="exists already"):
         run_suggest(pets_run(), "-n", 2, "--out", tmp_path / "next")
@@ -79,7 +81,8 @@ def test_positions_in_a_benchmark(tmp_path: Path) -> None:
     positions = {int(row["path"]) for row in read_rows(tmp_path / "suggestions.csv")}
     hidden = set(range(len(data.load("digits").images)))
     hidden -= set(Split.load(digits_run() / "split.json").labeled)
-    assert len(positions) == 5 and positions <= hidden
+    assert len(positions) == 5
+    assert positions <= hidden
 
 
 @pytest.mark.parametrize(

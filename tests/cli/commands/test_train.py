@@ -39,4 +39,6 @@ def test_pictures_are_loaded_once(tmp_path: Path, loaded: list[str]) -> None:
     loaded.clear()
     resume(out)
     assert loaded == [str(pets)]
-    assert folder.finished and baseline.finished and (out / "report.html").exists()
+    assert folder.finished
+    assert baseline.finished
+    assert (out / "report.html").exists()

@@ -31,8 +31,10 @@ def finding(check: DataCheck, kind: FindingKind) -> DataFinding:
 def test_a_clean_folder_has_no_findings(folder: Path) -> None:
     totals: list[int] = []
     check = check_pictures(folder, totals.append)
-    assert check.findings == () and check.can_train
-    assert check.classes == {"brick": 6, "grass": 6, "water": 6} and check.unlabeled == 36
+    assert check.findings == ()
+    assert check.can_train
+    assert check.classes == {"brick": 6, "grass": 6, "water": 6}
+    assert check.unlabeled == 36
     assert (check.side, check.channels, check.test) == (32, 3, {})
     assert check.sizes == {"smallest": (48, 40), "largest": (48, 40)}
     assert totals == [54] * 54
@@ -84,7 +86,8 @@ def test_a_class_whose_pictures_are_all_in_the_test_set(folder: Path) -> None:
     for path in (folder / "labeled/brick").iterdir():
         save(Image.open(path), folder / "test/brick" / path.name)
     check = check_pictures(folder)
-    assert not check.can_train and "'brick'" in finding(check, FindingKind.LOST_CLASS).problem
+    assert not check.can_train
+    assert "'brick'" in finding(check, FindingKind.LOST_CLASS).problem
 
 
 def test_outliers_and_imbalanced_classes(folder: Path) -> None:
@@ -93,7 +96,8 @@ def test_outliers_and_imbalanced_classes(folder: Path) -> None:
         save(picture("brick", 900 + i), folder / f"labeled/brick/more{i}.png")
     check = check_pictures(folder)
     assert finding(check, FindingKind.OUTLIERS).files == ("unlabeled/noise.png",)
-    assert "3.0 times" in finding(check, FindingKind.IMBALANCE).problem and check.imbalance == 3.0
+    assert "3.0 times" in finding(check, FindingKind.IMBALANCE).problem
+    assert check.imbalance == 3.0
 
 
 def broken_unlabeled(folder: Path) -> None:
@@ -149,7 +153,7 @@ PROBLEMS: list[tuple[Callable[[Path], None], FindingKind | None]] = [
 ]
 
 
-@pytest.mark.parametrize("cause,kind", PROBLEMS, ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(("cause", "kind"), PROBLEMS, ids=lambda x: getattr(x, "__name__", ""))
 def test_blocked_exactly_when_training_would_not_start(
     folder: Path, cause: Callable[[Path], None], kind: FindingKind | None
 ) -> None:
@@ -177,14 +181,17 @@ def test_all_unlabeled_pictures_are_outliers(folder: Path) -> None:
         save(outlier(seed), folder / f"unlabeled/{seed}.png")
     check = check_pictures(folder)
     outliers = finding(check, FindingKind.OUTLIERS)
-    assert outliers.problem.startswith("WARNING, 100%") and check.can_train
+    assert outliers.problem.startswith("WARNING, 100%")
+    assert check.can_train
 
 
 def test_one_label_per_class_and_many_classes(tmp_path: Path) -> None:
     for code in range(60):
         save(picture("brick", code), tmp_path / "own" / "labeled" / f"class {code}" / "only.png")
     check = check_pictures(tmp_path / "own")
-    assert check.can_train and len(check.classes) == 60 and list(check.classes)[2] == "class 2"
+    assert check.can_train
+    assert len(check.classes) == 60
+    assert list(check.classes)[2] == "class 2"
     few = finding(check, FindingKind.FEW_LABELS)
     assert few.problem.startswith("60 classes with fewer than 4 labels")
 
@@ -201,7 +208,8 @@ def test_unreadable_pictures_are_counted(folder: Path) -> None:
     unreadable = finding(check, FindingKind.UNREADABLE)
     names = ("empty.png", "half.jpg", "link.png", "page.jpg")
     assert sorted(unreadable.files) == [f"unlabeled/{name}" for name in names]
-    assert unreadable.problem.startswith("WARNING, 10%") and check.unlabeled == 36
+    assert unreadable.problem.startswith("WARNING, 10%")
+    assert check.unlabeled == 36
 
 
 def test_other_files_and_misplaced_pictures_are_reported(folder: Path) -> None:
@@ -210,13 +218,15 @@ def test_other_files_and_misplaced_pictures_are_reported(folder: Path) -> None:
     save(picture("brick", 8), folder / "unlabled/8.png")
     save(picture("brick", 9), folder / "labeled/9.png")
     check = check_pictures(folder)
-    assert check.can_train and check.unlabeled == 36
+    assert check.can_train
+    assert check.unlabeled == 36
     others = finding(check, FindingKind.NOT_PICTURES)
     assert others.sentence() == "2 non-picture files (.txt 1, .heic 1): left out"
     assert others.files == ("labeled/brick/notes.txt", "unlabeled/a.heic")
     assert others.sentence() in data.load(str(folder)).notes  # the same sentence as in training
     outside = finding(check, FindingKind.OUTSIDE)
-    assert outside.problem.startswith("2 pictures in neither") and outside.consequence == "left out"
+    assert outside.problem.startswith("2 pictures in neither")
+    assert outside.consequence == "left out"
     assert outside.files == ("labeled/9.png", "unlabled/8.png")
 
 
@@ -246,7 +256,8 @@ def test_arrays(tmp_path: Path) -> None:
     check = check_source(source)
     assert finding(check, FindingKind.CONFLICTING_LABELS).files == ("image 2", "image 3")
     assert finding(check, FindingKind.TEST_DUPLICATES).files == ("image 0", "image 25")
-    assert check.classes == {"0": 10, "1": 10} and check.unlabeled == 10
+    assert check.classes == {"0": 10, "1": 10}
+    assert check.unlabeled == 10
 
 
 def test_the_format_of_check_json(folder: Path) -> None:
@@ -258,8 +269,10 @@ def test_the_format_of_check_json(folder: Path) -> None:
     ]
     (entry,) = content["remarks"]
     assert list(entry) == ["kind", "words", "then", "files", "blocks"]
-    assert entry["kind"] == "strangers" and entry["files"] == ["unlabeled/noise.png"]
-    assert content["works"] is True and entry["blocks"] is False
+    assert entry["kind"] == "strangers"
+    assert entry["files"] == ["unlabeled/noise.png"]
+    assert content["works"] is True
+    assert entry["blocks"] is False
 
 
 def contents(folder: Path) -> dict[str, tuple[int, int]]:

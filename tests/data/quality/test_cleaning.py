@@ -35,7 +35,8 @@ def test_test_duplicates_leave_labeled_and_unlabeled_pictures() -> None:
     dataset = make_dataset([0, 0, 1, 1, -1, -1])
     test = TensorStore(dataset.images.read(torch.tensor([1, 4])))
     cleaned = drop_test_duplicates(replace(dataset, test=test, test_labels=torch.tensor([0, 1])))
-    assert cleaned.labeled.tolist() == [0, 2, 3] and cleaned.unlabeled.tolist() == [0, 2, 3, 5]
+    assert cleaned.labeled.tolist() == [0, 2, 3]
+    assert cleaned.unlabeled.tolist() == [0, 2, 3, 5]
     assert cleaned.notes[-1].startswith("2 training pictures are also in the test set")
     assert drop_test_duplicates(dataset) is dataset
 
@@ -52,7 +53,8 @@ def test_conflicting_labels_are_not_used_but_the_pictures_are() -> None:
     pixels = dataset.images.read(torch.arange(5))
     pixels[3] = pixels[0]
     cleaned = drop_conflicting_labels(replace(dataset, images=TensorStore(pixels)))
-    assert cleaned.labeled.tolist() == [1, 2] and len(cleaned.unlabeled) == 5
+    assert cleaned.labeled.tolist() == [1, 2]
+    assert len(cleaned.unlabeled) == 5
     pixels[2] = pixels[1]
     with pytest.raises(UserError, match="leaves no label of the class 'cat'"):
         drop_conflicting_labels(replace(dataset, images=TensorStore(pixels)))
@@ -61,16 +63,18 @@ def test_conflicting_labels_are_not_used_but_the_pictures_are() -> None:
 def test_small_classes_are_repeated() -> None:
     balanced = balance_classes(make_dataset([0] * 12 + [1] * 3 + [-1]))
     assert torch.bincount(balanced.labels[balanced.labeled]).tolist() == [12, 12]
-    assert balanced.class_prior == (0.5, 0.5) and "dog" in balanced.balance_note
+    assert balanced.class_prior == (0.5, 0.5)
+    assert "dog" in balanced.balance_note
     assert balanced.notes == (balanced.balance_note,)
     unchanged = balance_classes(make_dataset([0, 0, 1]))
-    assert unchanged.notes == () and unchanged.balance_note == ""
+    assert unchanged.notes == ()
+    assert unchanged.balance_note == ""
     rare = balance_classes(make_dataset([0] * 100 + [1]))
     assert torch.bincount(rare.labels[rare.labeled]).tolist() == [100, 10]
 
 
 @pytest.mark.parametrize(
-    "classes,flips",
+    ("classes", "flips"),
     [
         (("0", "1", "10"), False),
         (("a", "B", "ß"), False),
@@ -92,7 +96,8 @@ def test_the_user_can_decide_on_flipping() -> None:
 
 def test_benchmarks_are_not_changed() -> None:
     dataset = replace(make_dataset([0] * 9 + [1], ("0", "1")), benchmark=True)
-    assert clean_dataset(dataset) is dataset and dataset.appearance.flip
+    assert clean_dataset(dataset) is dataset
+    assert dataset.appearance.flip
     assert not clean_dataset(dataset, flip=False).appearance.flip  # unless a setting says so
     assert len(clean_dataset(replace(dataset, benchmark=False)).labeled) == 18
 

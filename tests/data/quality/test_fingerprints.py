@@ -27,15 +27,18 @@ def test_fingerprints_of_files(tmp_path: Path) -> None:
     result = fingerprint_files(paths, ignore_progress)
     assert result.readable == [True, True, False, True]
     assert result.digests[0] == result.digests[1] != result.digests[2]
-    assert result.sizes == [(48, 40), (48, 40), (30, 20)] and not result.all_gray
+    assert result.sizes == [(48, 40), (48, 40), (30, 20)]
+    assert not result.all_gray
     assert (len(result.hashes), len(result.thumbnails), len(result.features)) == (3, 3, 3)
     assert fingerprint_files(paths[3:], ignore_progress).all_gray
 
 
 def test_fingerprints_of_no_readable_file(tmp_path: Path) -> None:
     result = fingerprint_files([str(tmp_path / "missing.png")], ignore_progress)
-    assert result.readable == [False] and result.digests == []
-    assert result.hashes.shape == (0, 16) and result.features.shape == (0, 8)
+    assert result.readable == [False]
+    assert result.digests == []
+    assert result.hashes.shape == (0, 16)
+    assert result.features.shape == (0, 8)
 
 
 @pytest.mark.parametrize("count", [1, 501])

@@ -19,7 +19,8 @@ def test_only_outliers_are_found() -> None:
     usual = features([picture(kind, 500 + seed) for kind in COLORS for seed in range(40)])
     odd = features([outlier(seed) for seed in range(3)])
     is_outlier = find_outliers(labeled, np.concatenate([usual, odd]))
-    assert is_outlier[-3:].all() and not is_outlier[:-3].any()
+    assert is_outlier[-3:].all()
+    assert not is_outlier[:-3].any()
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -112,7 +112,8 @@ def test_error_lists_missing_files_and_folders(tmp_path: Path, name: str) -> Non
     with pytest.raises(UserError) as caught:
         load(name, root=tmp_path / "data", download=False)
     text = str(caught.value)
-    assert "\n" not in text and not (tmp_path / "data").exists()
+    assert "\n" not in text
+    assert not (tmp_path / "data").exists()
     for expected in (
         *(file for file, _ in benchmark.files),
         str(tmp_path / "data" / benchmark.folder),

@@ -81,22 +81,29 @@ def test_input_is_neither_changed_nor_shared() -> None:
 )
 def test_labels(y: Any, codes: list[int], classes: tuple[str, ...]) -> None:
     source = from_arrays(COLOR, y)
-    assert source.labels.tolist() == codes and source.labels.dtype == torch.int64
-    assert source.classes == classes and not source.benchmark
+    assert source.labels.tolist() == codes
+    assert source.labels.dtype == torch.int64
+    assert source.classes == classes
+    assert not source.benchmark
 
 
 def test_names_and_test_set() -> None:
     source = from_arrays(COLOR, Y, COLOR[:2], [1, 0], classes=("cat", "dog"), flip=False)
-    assert source.classes == ("cat", "dog") and not source.appearance.flip
-    assert source.test is not None and source.test_labels is not None
-    assert len(source.test) == 2 and source.test_labels.tolist() == [1, 0]
+    assert source.classes == ("cat", "dog")
+    assert not source.appearance.flip
+    assert source.test is not None
+    assert source.test_labels is not None
+    assert len(source.test) == 2
+    assert source.test_labels.tolist() == [1, 0]
     by_word = from_arrays(COLOR, ["b", "a"] * 3, COLOR[:2], ["a", "b"], classes=("b", "a"))
-    assert by_word.test_labels is not None and by_word.test_labels.tolist() == [1, 0]
+    assert by_word.test_labels is not None
+    assert by_word.test_labels.tolist() == [1, 0]
 
 
 def test_dark_test_images_keep_the_scale_of_the_training_images() -> None:
     source = from_arrays(COLOR.astype(float), Y, np.ones((1, 5, 7, 3)), [0])
-    assert source.test is not None and source.test.read(torch.tensor([0])).max() == 1
+    assert source.test is not None
+    assert source.test.read(torch.tensor([0])).max() == 1
 
 
 @pytest.mark.parametrize(("x", "x_test"), [(COLOR, COLOR / 255), (COLOR / 255, COLOR)])
@@ -150,8 +157,11 @@ def test_npz_file(tmp_path: Path) -> None:
     path = tmp_path / "my pets.npz"
     np.savez(path, train_x=COLOR, train_y=Y, test_x=COLOR, test_y=[0, 1] * 3, classes=["a", "b"])
     source = load(str(path))
-    assert source.name == "my pets" and source.classes == ("a", "b")
-    assert source.labels.tolist() == Y and source.test is not None and len(source.test) == 6
+    assert source.name == "my pets"
+    assert source.classes == ("a", "b")
+    assert source.labels.tolist() == Y
+    assert source.test is not None
+    assert len(source.test) == 6
 
 
 @pytest.mark.parametrize(

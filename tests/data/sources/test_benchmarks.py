@@ -86,9 +86,12 @@ def test_cifar(tmp_path: Path, name: str, key: str, parts: int) -> None:
     assert (pixels(source).numpy() == expected).all()
     assert (pixels(source, test=True).numpy() == batches[-1].reshape(-1, 3, 32, 32)).all()
     assert source.labels.tolist() == [label for i in range(parts) for label in (i, 1, 2, 3)]
-    assert source.test_labels is not None and source.test_labels.tolist() == [parts, 1, 2, 3]
+    assert source.test_labels is not None
+    assert source.test_labels.tolist() == [parts, 1, 2, 3]
     assert len(source.classes) == source.num_classes == DATASETS[name].num_classes
-    assert source.benchmark and source.appearance.flip and source.appearance.padding == 4
+    assert source.benchmark
+    assert source.appearance.flip
+    assert source.appearance.padding == 4
 
 
 def test_cifar_from_its_archive(tmp_path: Path) -> None:
@@ -102,7 +105,8 @@ def test_cifar_from_its_archive(tmp_path: Path) -> None:
     md5 = hashlib.md5(path.read_bytes()).hexdigest()
     benchmark = replace(DATASETS["cifar10"], archive=(path.name, md5))
     source = read_benchmark(benchmark, tmp_path, download=False)
-    assert pixels(source).equal(pixels(unpacked)) and source.labels.equal(unpacked.labels)
+    assert pixels(source).equal(pixels(unpacked))
+    assert source.labels.equal(unpacked.labels)
     assert sorted(os.listdir(tmp_path)) == ["cifar-10-python.tar.gz", "unpacked"]
     with pytest.raises(UserError, match=r"cifar-10-python.tar.gz is damaged \(its MD5 hash"):
         read_benchmark(DATASETS["cifar10"], tmp_path, download=False)
@@ -155,7 +159,8 @@ def test_stl10(tmp_path: Path) -> None:
     assert (pixels(source).numpy() == joined).all()
     assert (pixels(source, test=True).numpy() == images["test"]).all()
     assert source.labels.tolist() == [0, 9, 1, -1, -1, -1, -1]
-    assert source.test_labels is not None and source.test_labels.tolist() == [2, 3]
+    assert source.test_labels is not None
+    assert source.test_labels.tolist() == [2, 3]
 
 
 def write_idx(path: Path, array: np.ndarray) -> None:
@@ -180,7 +185,8 @@ def test_fashion_mnist(tmp_path: Path, packaged: bool) -> None:
     source = read_benchmark(benchmark, root, download=False)
     assert (pixels(source)[:, 0].numpy() == arrays[0]).all()
     assert (pixels(source, test=True)[:, 0].numpy() == arrays[2]).all()
-    assert source.labels.tolist() == [9, 0, 1] and source.appearance.flip
+    assert source.labels.tolist() == [9, 0, 1]
+    assert source.appearance.flip
 
 
 def write_imagenet(root: Path, draw_picture: Draw) -> Path:
@@ -194,14 +200,18 @@ def write_imagenet(root: Path, draw_picture: Draw) -> Path:
 def test_imagenet(tmp_path: Path, draw_picture: Draw) -> None:
     write_imagenet(tmp_path / "imagenet", draw_picture)
     source = load("imagenet", root=tmp_path)
-    assert isinstance(source.images, FileStore) and source.images.shape == (3, 256, 256)
+    assert isinstance(source.images, FileStore)
+    assert source.images.shape == (3, 256, 256)
     assert source.classes == ("n01440764", "n01443537")
     assert source.labels.tolist() == [0, 0, 0, 1, 1, 1]
-    assert source.test_labels is not None and source.test_labels.tolist() == [0, 1]
+    assert source.test_labels is not None
+    assert source.test_labels.tolist() == [0, 1]
     assert source.images.read(torch.tensor([5]))[0, :, 99, 99].tolist()[1] > 190
-    assert source.appearance.crop == 224 and "2 of the 1000 classes" in source.notes[0]
+    assert source.appearance.crop == 224
+    assert "2 of the 1000 classes" in source.notes[0]
     small = load("imagenet", root=tmp_path / "imagenet", size=64)
-    assert small.images.shape == (3, 64, 64) and small.appearance.crop == 56
+    assert small.images.shape == (3, 64, 64)
+    assert small.appearance.crop == 56
 
 
 def test_imagenet_with_unsorted_validation_pictures(tmp_path: Path, draw_picture: Draw) -> None:
@@ -216,14 +226,18 @@ def test_imagenet_with_unsorted_validation_pictures(tmp_path: Path, draw_picture
 def test_digits() -> None:
     source = load("digits")
     train, test = pixels(source), pixels(source, test=True)
-    assert train.shape == (1297, 1, 8, 8) and test.shape == (500, 1, 8, 8)
-    assert source.test_labels is not None and source.test_labels.bincount().tolist() == [50] * 10
+    assert train.shape == (1297, 1, 8, 8)
+    assert test.shape == (500, 1, 8, 8)
+    assert source.test_labels is not None
+    assert source.test_labels.bincount().tolist() == [50] * 10
     assert source.labels.bincount().min() > 120
     train_bytes = {bytes(image.numpy()) for image in train}
     assert not any(bytes(image.numpy()) in train_bytes for image in test)
-    assert train.min() == 0 and train.max() == 255
+    assert train.min() == 0
+    assert train.max() == 255
     appearance = source.appearance
-    assert not appearance.flip and appearance.padding == 1
+    assert not appearance.flip
+    assert appearance.padding == 1
     assert appearance.mean == pytest.approx(((train.double() / 255).mean().item(),), abs=1e-5)
     assert appearance.std == pytest.approx(((train.double() / 255).std().item(),), abs=2e-4)
     assert hashlib.md5(test.numpy().tobytes()).hexdigest() == "62b6cae80e26b331823ac4e69cb4fe38"
@@ -248,7 +262,9 @@ def test_npz_instead_of_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("FULLMATCH_DATA", str(tmp_path))
     source = load("cifar10")
     assert (pixels(source).numpy() == x.transpose(0, 3, 1, 2)).all()
-    assert source.benchmark and source.name == "cifar10" and source.classes[0] == "airplane"
+    assert source.benchmark
+    assert source.name == "cifar10"
+    assert source.classes[0] == "airplane"
     assert source.appearance.mean[0] == pytest.approx(125.3 / 255)
     assert "contains 20 training and 10 test images" in source.notes[0]
 

@@ -28,22 +28,27 @@ def assert_rejected(folder: Path, message: str) -> None:
 
 def test_labeled_unlabeled_and_test(pets: Path) -> None:
     source = load(str(pets))
-    assert source.classes == ("cat", "dog") and source.name == "pets" and not source.benchmark
+    assert source.classes == ("cat", "dog")
+    assert source.name == "pets"
+    assert not source.benchmark
     assert source.labels.tolist() == [0, 0, 0, 1, 1, 1] + [-1] * 5
     assert source.images.shape == (3, 32, 32)
     assert source.images.read(torch.tensor([0, 5]))[:, :, 9, 9].tolist() == [
         [200, 30, 30],
         [30, 30, 200],
     ]
-    assert source.test is not None and source.test_labels is not None
-    assert len(source.test) == 2 and source.test_labels.tolist() == [0, 1]
+    assert source.test is not None
+    assert source.test_labels is not None
+    assert len(source.test) == 2
+    assert source.test_labels.tolist() == [0, 1]
     assert source.notes == ()
     assert isinstance(source.test, TensorStore)
     assert source.test.paths == tuple(
         str(pets / "test" / name / "0.png") for name in source.classes
     )
     data = SemiDataset.from_source(source)
-    assert data.labeled.tolist() == list(range(6)) and len(data.unlabeled) == 11
+    assert data.labeled.tolist() == list(range(6))
+    assert len(data.unlabeled) == 11
 
 
 @pytest.mark.parametrize("name", ["unlabeled", "_unlabeled", "Unlabelled"])
@@ -55,14 +60,16 @@ def test_class_folders_next_to_the_unlabeled_folder(pets: Path, name: str) -> No
     source = load(str(pets))
     assert source.classes == ("cat", "dog")
     assert source.labels.tolist() == [0, 0, 0, 1, 1, 1] + [-1] * 5
-    assert source.test_labels is not None and len(source.test_labels) == 2
+    assert source.test_labels is not None
+    assert len(source.test_labels) == 2
 
 
 def test_a_class_may_be_called_test(tmp_path: Path, draw_picture: Draw) -> None:
     for label in ("test", "exam"):
         draw_picture(tmp_path / "tests" / label / "a.png")
     source = load(str(tmp_path / "tests"))
-    assert source.classes == ("exam", "test") and source.test is None
+    assert source.classes == ("exam", "test")
+    assert source.test is None
     assert any("no unlabeled pictures" in note for note in source.notes)
 
 
@@ -74,7 +81,8 @@ def test_names_in_every_script_and_case(tmp_path: Path, draw_picture: Draw) -> N
     draw_picture(folder / "test" / unicodedata.normalize("NFD", "Äpfel") / "a.webp")
     source = load(str(folder))
     assert source.classes == ("class 9", "class 10", "Äpfel")
-    assert source.test_labels is not None and source.test_labels.tolist() == [2]
+    assert source.test_labels is not None
+    assert source.test_labels.tolist() == [2]
 
 
 def test_every_extension(tmp_path: Path, draw_picture: Draw) -> None:
@@ -99,11 +107,14 @@ def test_other_files_and_folders_are_left_out(pets: Path, draw_picture: Draw) ->
     for name in ("unlabeled/a.HEIC", "unlabeled/b.heic", "labeled/dog/readme"):
         (pets / name).write_bytes(b"?")
     source = load(str(pets))
-    assert source.classes == ("cat", "dog") and len(source.images) == 12
+    assert source.classes == ("cat", "dog")
+    assert len(source.images) == 12
     unknown, loose, loose_test, other = source.notes
     assert unknown == "folders other than labeled, unlabeled and test left out: unlabled"
-    assert loose.startswith("1 picture directly in") and "pets/labeled" in loose
-    assert loose_test.startswith("1 picture directly in") and "pets/test" in loose_test
+    assert loose.startswith("1 picture directly in")
+    assert "pets/labeled" in loose
+    assert loose_test.startswith("1 picture directly in")
+    assert "pets/test" in loose_test
     assert other == "3 non-picture files (.heic 2, no extension 1): left out"
 
 
@@ -165,8 +176,10 @@ def test_pictures_that_do_not_fit_into_memory_are_decoded_when_read(pets: Path) 
     resident = load(str(pets))
     (pets / "unlabeled/deep/0.jpg").write_bytes(b"")
     source = from_folder(pets, max_bytes=1000)
-    assert isinstance(resident.images, TensorStore) and isinstance(source.images, FileStore)
-    assert len(source.images) == 10 and len(source.labels) == 10
+    assert isinstance(resident.images, TensorStore)
+    assert isinstance(source.images, FileStore)
+    assert len(source.images) == 10
+    assert len(source.labels) == 10
     readable = torch.tensor([0, 1, 2, 3, 4, 5, 7, 8, 9, 10])
     assert source.images.read(torch.arange(10)).equal(resident.images.read(readable))
 
@@ -182,12 +195,14 @@ def test_unreadable_unlabeled_pictures_are_counted_and_left_out(
     for i in range(bad):
         (tmp_path / f"set/unlabeled/{i:03}.png").write_bytes(b"<html>")
     source = load(str(tmp_path / "set"))
-    assert len(source.images) == 102 - bad and (source.labels == -1).sum() == 100 - bad
+    assert len(source.images) == 102 - bad
+    assert (source.labels == -1).sum() == 100 - bad
     assert source.images.read(torch.arange(2, 102 - bad)).unique().tolist() == [200]
     assert any(note.startswith("WARNING") for note in source.notes) == (bad > 5)
     if bad:
         assert f"{bad} unreadable unlabeled picture{'s' * (bad > 1)} left out: " in source.notes[0]
-        assert "000.png" in source.notes[0] and "\n" not in source.notes[0]
+        assert "000.png" in source.notes[0]
+        assert "\n" not in source.notes[0]
     assert bad != 50 or "and 47 more" in source.notes[0]
 
 
@@ -201,8 +216,10 @@ def test_unreadable_test_pictures_are_left_out(pets: Path, draw_picture: Draw) -
     draw_picture(pets / "test/cat/1.png")
     (pets / "test/cat/0.png").write_bytes(b"")
     source = load(str(pets))
-    assert source.test is not None and source.test_labels is not None
-    assert len(source.test) == 2 and source.test_labels.tolist() == [0, 1]
+    assert source.test is not None
+    assert source.test_labels is not None
+    assert len(source.test) == 2
+    assert source.test_labels.tolist() == [0, 1]
     assert "1 unreadable test picture left out" in source.notes[0]
 
 

@@ -91,7 +91,9 @@ def test_the_test_part_is_the_folder_with_subfolders(tmp_path: Path) -> None:
     for seed, name in enumerate(("a/1", "b/2", "Test/3", "test/a/4")):
         save(picture("brick", seed), tmp_path / f"{name}.png")
     survey, loaded = survey_pictures(tmp_path), data.load(str(tmp_path))
-    assert len(survey.test) == 1 and loaded.test is not None and len(loaded.test) == 1
+    assert len(survey.test) == 1
+    assert loaded.test is not None
+    assert len(loaded.test) == 1
     assert sorted(loaded.classes) == ["Test", "a", "b"]
 
 
@@ -115,7 +117,8 @@ def test_a_picture_listed_with_and_without_its_label_has_it(tmp_path: Path) -> N
     table = tmp_path / "list.csv"
     table.write_text("path,label\n0.png,\n0.png,a\n1.png,b\n1.png,\n2.png,\n")
     survey, loaded = survey_pictures(table), data.load(str(table))
-    assert [label for _, label in survey.labeled] == ["a", "b"] and not survey.conflicts
+    assert [label for _, label in survey.labeled] == ["a", "b"]
+    assert not survey.conflicts
     assert len(survey.unlabeled) == int((loaded.labels < 0).sum()) == 1
 
 
@@ -126,7 +129,8 @@ def test_csv_agrees_with_loading(tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("\ufeff" + "\r\n".join(rows), encoding="utf-8")
     survey, loaded = survey_pictures(tmp_path / "list.csv"), data.load(str(tmp_path / "list.csv"))
     assert [label for _, label in survey.labeled] == list(loaded.classes)
-    assert len(survey.unlabeled) == 2 and len(survey.test) == 1
+    assert len(survey.unlabeled) == 2
+    assert len(survey.test) == 1
     assert survey.conflicts == []
 
 

@@ -28,14 +28,16 @@ def test_labels_and_missing_labels(folder: Path) -> None:
         folder,
         "path,label\na.png,cat\nb.png,dog\nc.png,\nd.png,-1\ndeep/e.png,NaN\nü.png\n\n",
     )
-    assert source.classes == ("cat", "dog") and source.name == "list"
+    assert source.classes == ("cat", "dog")
+    assert source.name == "list"
     assert source.labels.tolist() == [0, 1, -1, -1, -1, -1]
 
 
 def test_written_by_a_spreadsheet(folder: Path) -> None:
     text = '\ufeffLabel , PATH\r\ncat,"f, g.png"\r\n dog ,deep\\e.png\r\n,ü.png\r\n'
     source = read(folder, text)
-    assert source.classes == ("cat", "dog") and source.labels.tolist() == [0, 1, -1]
+    assert source.classes == ("cat", "dog")
+    assert source.labels.tolist() == [0, 1, -1]
 
 
 def test_absolute_paths_and_test_rows(folder: Path) -> None:
@@ -44,7 +46,8 @@ def test_absolute_paths_and_test_rows(folder: Path) -> None:
         f"path,label,split\n{folder}/a.png,1,\nb.png,2,train\nc.png,2,Test\nd.png,,unlabeled\n",
     )
     assert source.labels.tolist() == [0, 1, -1]
-    assert source.test_labels is not None and source.test_labels.tolist() == [1]
+    assert source.test_labels is not None
+    assert source.test_labels.tolist() == [1]
 
 
 def test_same_line_twice_counts_once(folder: Path) -> None:

@@ -33,9 +33,12 @@ class Table:
 def test_arrow_store() -> None:
     pictures = [Image.new("RGB", (9, 9), color) for color in COLORS]
     store = ArrowStore(Table({"image": pictures, "label": [0, 1, 2]}), (4, 4))
-    assert len(store) == 3 and store.shape == (3, 4, 4) and store.paths == ()
+    assert len(store) == 3
+    assert store.shape == (3, 4, 4)
+    assert store.paths == ()
     batch = store.read(torch.tensor([1, 2]))
-    assert batch.dtype == torch.uint8 and batch[0, :, 0, 0].tolist() == list(COLORS[1])
+    assert batch.dtype == torch.uint8
+    assert batch[0, :, 0, 0].tolist() == list(COLORS[1])
     with pytest.raises(UserError, match=r"no column 'img'.*image, label"):
         ArrowStore(Table({"image": pictures, "label": [0, 1, 2]}), (4, 4), column="img")
 

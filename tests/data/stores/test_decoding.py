@@ -90,10 +90,8 @@ def test_pixels_and_readable_files_are_the_same(
 ) -> None:
     pool = make_pool(processes, shape)
     assert len(decode(pool, mixed, shape)) == len(mixed) - 2
-    assert (
-        decode(pool, mixed[:1], shape).any()
-        and pool.decode([], np.empty((0, *shape), np.uint8)) == []
-    )
+    assert decode(pool, mixed[:1], shape).any()
+    assert pool.decode([], np.empty((0, *shape), np.uint8)) == []
 
 
 def test_many_more_pictures_than_slots(make_pool: MakePool, mixed: list[str]) -> None:
@@ -162,7 +160,8 @@ def test_processes_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fork", limited)
     with pytest.raises(UserError, match="could not start"):
         DecoderPool(SHAPE, 2)
-    assert len(pids) == 1 and not running(pids[0])
+    assert len(pids) == 1
+    assert not running(pids[0])
 
 
 def test_an_interrupted_batch_is_not_mistaken_for_the_next_one(
@@ -178,7 +177,8 @@ def test_an_interrupted_batch_is_not_mistaken_for_the_next_one(
 def test_no_process_is_left_when_closed_or_garbage_collected() -> None:
     closed, dropped = DecoderPool(SHAPE, 2), DecoderPool(SHAPE, 2)
     pids = closed.pids + dropped.pids
-    assert len(set(pids)) == 4 and all(map(running, pids))
+    assert len(set(pids)) == 4
+    assert all(map(running, pids))
     closed.close()
     assert [running(pid) for pid in pids] == [False, False, True, True]
     del dropped
@@ -232,7 +232,8 @@ def test_workers_end_when_the_parent_is_killed() -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
             assert parent.stdout is not None
             *pids, holder = [int(pid) for pid in parent.stdout.readline().split()]
-            assert len(pids) == 3 and all(map(running, pids))
+            assert len(pids) == 3
+            assert all(map(running, pids))
             parent.kill()
         assert all_gone(pids)
         if held:
@@ -247,7 +248,8 @@ def test_no_worker_returns_into_the_program() -> None:
         "except UserError as error:\n    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
-    assert done.stdout.count(b"could not start") == 1 and done.stderr == b""
+    assert done.stdout.count(b"could not start") == 1
+    assert done.stderr == b""
 
 
 def test_a_script_that_ends_leaves_no_process(tmp_path: Path) -> None:
@@ -260,6 +262,8 @@ def test_a_script_that_ends_leaves_no_process(tmp_path: Path) -> None:
         "print(*pool.pids)\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
     first, pids = done.stdout.splitlines()
-    assert first == "once" and all_gone([int(pid) for pid in pids.split()])
+    assert first == "once"
+    assert all_gone([int(pid) for pid in pids.split()])

@@ -19,9 +19,11 @@ def files(tmp_path: Path, draw_picture: Draw) -> FileStore:
 
 
 def test_reads_in_the_requested_order(files: FileStore) -> None:
-    assert len(files) == 3 and files.shape == (3, 8, 6)
+    assert len(files) == 3
+    assert files.shape == (3, 8, 6)
     batch = files.read(torch.tensor([2, 0, 2]))
-    assert batch.shape == (3, 3, 8, 6) and batch.dtype == torch.uint8
+    assert batch.shape == (3, 3, 8, 6)
+    assert batch.dtype == torch.uint8
     assert [tuple(image[:, 3, 3].tolist()) for image in batch] == [COLORS[i] for i in (2, 0, 2)]
     assert files.read(torch.tensor([], dtype=torch.int64)).shape == (0, 3, 8, 6)
 
@@ -34,7 +36,8 @@ def test_decode_all_writes_every_picture(files: FileStore) -> None:
 
 def test_processes_read_the_same_pixels_as_threads(files: FileStore) -> None:
     pooled, index = files.with_processes(2), torch.tensor([2, 0, 2, 1])
-    assert pooled.read(index).equal(files.read(index)) and pooled.paths == files.paths
+    assert pooled.read(index).equal(files.read(index))
+    assert pooled.paths == files.paths
     pixels = torch.empty((3, *files.shape), dtype=torch.uint8)
     assert pooled.decode_all(pixels) == pooled.decode_all() == [True] * 3
     assert pixels.equal(files.read(torch.arange(3)))

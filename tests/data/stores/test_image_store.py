@@ -26,7 +26,8 @@ def test_a_value_is_computed_once_per_store_and_dropped_with_it() -> None:
         return len(store)
 
     first, second = (TensorStore(torch.zeros(n, 1, 2, 2, dtype=torch.uint8)) for n in (3, 4))
-    assert [size(first), size(second), size(first)] == [3, 4, 3] and calls == [3, 4]
+    assert [size(first), size(second), size(first)] == [3, 4, 3]
+    assert calls == [3, 4]
     reference = weakref.ref(first)
     del first
     assert reference() is None

@@ -9,9 +9,11 @@ from fullmatch.data.stores.memory import TensorStore
 def test_tensor_store() -> None:
     images = torch.arange(2 * 3 * 4 * 5, dtype=torch.uint8).reshape(2, 3, 4, 5)
     store = TensorStore(images)
-    assert len(store) == 2 and store.shape == (3, 4, 5)
+    assert len(store) == 2
+    assert store.shape == (3, 4, 5)
     assert store.read(torch.tensor([1, 0, 1])).equal(images[[1, 0, 1]])
-    assert store.to("cpu").images.equal(images) and store.paths == ()
+    assert store.to("cpu").images.equal(images)
+    assert store.paths == ()
     assert TensorStore(images, ["a.png", "b.png"]).to("cpu").paths == ("a.png", "b.png")
 
 

@@ -37,4 +37,5 @@ def test_batches_are_not_counted() -> None:
     layer = OnePassBatchNorm(2)
     layer(torch.randn(3, 2, 4, 4))
     assert layer.num_batches_tracked == 0
-    assert layer.running_mean is not None and layer.running_mean.any()
+    assert layer.running_mean is not None
+    assert layer.running_mean.any()

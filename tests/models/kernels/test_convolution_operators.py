@@ -27,7 +27,8 @@ def run_with_gradients(
     x, weight = x.clone().requires_grad_(), weight.clone().requires_grad_()
     result = convolve(x, weight)
     result.square().sum().backward()
-    assert x.grad is not None and weight.grad is not None
+    assert x.grad is not None
+    assert weight.grad is not None
     return result.detach(), x.grad, weight.grad
 
 

@@ -40,7 +40,8 @@ def check_weight_gradient(x: Tensor, gradient: Tensor) -> None:
     shape = (gradient.shape[1], x.shape[1], 3, 3)
     expected = conv2d_weight(x.double(), shape, gradient.double(), padding=1)
     actual = weight_kernels.weight_gradient(x, gradient)
-    assert actual.is_contiguous(memory_format=torch.channels_last) and actual.dtype == torch.float32
+    assert actual.is_contiguous(memory_format=torch.channels_last)
+    assert actual.dtype == torch.float32
     torch.testing.assert_close(actual.double(), expected, rtol=1e-4, atol=1e-4)
 
 

@@ -53,7 +53,8 @@ def batch_norm(channels: int) -> OnePassBatchNorm:
 
 
 def test_which_convolutions_are_narrow() -> None:
-    assert is_narrow(conv3x3(16, 32)) and is_narrow(conv3x3(32, 32))
+    assert is_narrow(conv3x3(16, 32))
+    assert is_narrow(conv3x3(32, 32))
     assert not is_narrow(conv3x3(16, 32, stride=2))
     assert not is_narrow(conv3x3(16, 32, bias=True))
     assert not is_narrow(conv3x3(64, 64))
@@ -299,7 +300,8 @@ def test_compiled_convolution_uses_the_kernels(monkeypatch: pytest.MonkeyPatch) 
         layer.weight.grad = None
         result = work(leaf)
         result.square().sum().backward()
-        assert leaf.grad is not None and layer.weight.grad is not None
+        assert leaf.grad is not None
+        assert layer.weight.grad is not None
         return result.detach(), leaf.grad, layer.weight.grad
 
     with torch.autocast("cuda", torch.bfloat16):

@@ -82,7 +82,8 @@ def test_networks_by_name_are_accelerated_after_the_same_random_draws() -> None:
 def test_only_plain_wide_resnets_are_changed() -> None:
     tiny = TinyNetwork(3)
     assert accelerate(tiny) is tiny
-    assert type(tiny) is TinyNetwork and type(tiny.norm) is nn.BatchNorm2d
+    assert type(tiny) is TinyNetwork
+    assert type(tiny.norm) is nn.BatchNorm2d
     network = plain_network(depth=10)
     assert accelerate(accelerate(network)) is network
 

@@ -40,7 +40,8 @@ def test_normalization_and_its_gradients(shape: tuple[int, ...], adds: bool) -> 
     expected_of_sum = exact.grad + other.double() if adds else exact.grad
     assert_near(of_sum, expected_of_sum, IMAGES, "gradient of the sum")
     for actual, parameter in zip((of_weight, of_bias), (scale, shift), strict=True):
-        assert parameter.grad is not None and actual.dtype == torch.float32
+        assert parameter.grad is not None
+        assert actual.dtype == torch.float32
         assert_near(actual, parameter.grad, SUMS, "gradient of weight or bias")
 
 

@@ -56,8 +56,10 @@ def test_names_and_results_of_a_single_process_are_unchanged() -> None:
     synchronize_batch_norms(synchronized)
     assert plain.state_dict().keys() == synchronized.state_dict().keys()
     assert torch.equal(plain.feature_map(images()), synchronized.feature_map(images()))
-    mean = plain.norm.running_mean
-    assert mean is not None and torch.equal(mean, synchronized.norm.running_mean)  # type: ignore[arg-type]
+    mean, other = plain.norm.running_mean, synchronized.norm.running_mean
+    assert mean is not None
+    assert other is not None
+    assert torch.equal(mean, other)
 
 
 def test_batch_norms_of_other_networks() -> None:

@@ -29,9 +29,11 @@ def test_every_figure(name: str, runs: dict[str, Path], tmp_path: Path) -> None:
     assert [path.name for path in paths] == [f"{name}.svg", f"{name}.png"]
     assert ET.parse(paths[0]).getroot().tag.endswith("svg")
     with Image.open(paths[1]) as image:
-        assert image.width > 600 and len(image.convert("L").getcolors(256) or []) > 10
+        assert image.width > 600
+        assert len(image.convert("L").getcolors(256) or []) > 10
     words = paths[0].read_text(encoding="utf-8")
-    assert "FullMatch" in words and "digits, 40 labels, 8 steps" in words
+    assert "FullMatch" in words
+    assert "digits, 40 labels, 8 steps" in words
 
 
 @pytest.mark.parametrize("name", CURVES)
@@ -109,7 +111,8 @@ def test_runs_of_one_method_have_distinct_labels(
     line |= {"step": 16, "seconds": line["seconds"] + 1}
     log.write_text(log.read_text() + json.dumps(line) + "\n")
     words = draw_figure(name, [runs["fixmatch"], longer], tmp_path)[0].read_text()
-    assert "FixMatch (fixmatch)" in words and "FixMatch (longer)" in words
+    assert "FixMatch (fixmatch)" in words
+    assert "FixMatch (longer)" in words
     assert "8 steps; digits, 40 labels, 16 steps" in words
 
 

@@ -18,7 +18,9 @@ def test_smooth() -> None:
     short = LedgerCurve((1, 2, 3), (1.0, 2.0, 4.0))
     assert smooth(short) == short
     curve = smooth(LedgerCurve(tuple(range(120)), tuple(float(i % 2) for i in range(120))))
-    assert len(curve.steps) == 60 and curve.steps[-1] == 119 and set(curve.values) == {0.5}
+    assert len(curve.steps) == 60
+    assert curve.steps[-1] == 119
+    assert set(curve.values) == {0.5}
 
 
 def test_shares_of_low_entropy(runs: dict[str, Path]) -> None:
