@@ -15,6 +15,11 @@ def rotate(images: Tensor, quarter_turns: Tensor) -> Tensor:
 
 def check_square(task: Task, name: str) -> None:
     _, height, width = task.image
+    if height == width == 1:
+        raise UserError(
+            f"{name} rotates pictures, and cannot train on the features of a frozen body; choose "
+            "another algorithm, or set model.body = trained"
+        )
     if height != width:
         raise UserError(
             f"{name} rotates pictures by 90 degrees, so they must be square, not "

@@ -16,7 +16,7 @@ from fullmatch.core import Algorithm, Network, Task, Views
 from fullmatch.data import SemiDataset
 from fullmatch.data.feed import Feed, build_feed
 from fullmatch.data.stores.embeddings import EmbeddingStore
-from fullmatch.errors import many
+from fullmatch.errors import UserError, many
 from fullmatch.evaluation.scores import compute_scores, predict_probabilities
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.feature_pass import FrozenFeatures
@@ -120,7 +120,8 @@ class Assembly:
     def build_head(self) -> Network:
         """Only the head, since the body's embeddings were computed before."""
         features = self.features
-        assert features is not None, "a frozen body needs its features"
+        if features is None:
+            raise UserError("model.body = frozen only works with fullmatch train; leave it out")
         self.augment = Augmenter(features.model.appearance, self.config.data.strong).to(self.device)
         student = HeadNetwork(features.training.shape[2], self.dataset.num_classes)
         if self.started is None:

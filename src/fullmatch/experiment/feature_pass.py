@@ -6,6 +6,8 @@ interrupted continues where it stopped.
 
 import hashlib
 import json
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +33,7 @@ from fullmatch.models.pretrained import (
     read_packaged,
 )
 from fullmatch.models.weights import load_weights, use_published_normalization
+from fullmatch.training.randomness import preserve_rng, seed_step
 
 BATCH = 8  # larger ones leave the caches of a CPU
 GPU_BATCH = 256
@@ -150,14 +153,17 @@ class FeaturePass:
         rows, done = self.open(store, shape, f"{crops} {seed}")
         for start in range(done, len(store), self.batch):
             index = torch.arange(start, min(start + self.batch, len(store)))
-            rows[start : start + len(index)] = self.describe_batch(store.read(index), crops, seed)
+            with preserve_rng(self.device):  # the same crops wherever a pass was interrupted
+                seed_step(seed, start, 0, self.device)
+                described = self.describe_batch(store.read(index), crops)
+            rows[start : start + len(index)] = described
             self.note_done(store, shape, f"{crops} {seed}", start + len(index))
             progress(start + len(index), len(store))
         return rows
 
     @torch.no_grad()
     def describe_batch(
-        self, images: Tensor, crops: int, seed: int
+        self, images: Tensor, crops: int
     ) -> "np.ndarray[tuple[int, ...], np.dtype[np.float16]]":
         images = images.to(self.device)
         plain = self.prepare(self.augment(images, "plain"))
@@ -188,26 +194,52 @@ class FeaturePass:
         path = self.folder / f"{self.key(store, details)}.npy"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            done = self.read_done(path)
-            if done and path.exists():
+            done = self.read_done(path, shape)
+            if done:
                 return np.lib.format.open_memmap(path, mode="r+"), done
-            return np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=shape), 0
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            self.notes.append(f"features are not kept on disk ({reason}): continuing without")
-            self.folder = None
+            path.with_suffix(".json").unlink(missing_ok=True)
+            return create_rows(path, shape), 0
+        except OSError as error:
+            self.stop_keeping(error)
             return np.zeros(shape, np.float16), 0
+
+    def stop_keeping(self, error: OSError) -> None:
+        reason = error.strerror or error
+        self.notes.append(f"features are not kept on disk ({reason}): continuing without")
+        self.folder = None
 
     def note_done(self, store: ImageStore, shape: tuple[int, ...], details: str, done: int) -> None:
         if self.folder is not None and (done == shape[0] or done % (25 * self.batch) == 0):
             path = self.folder / f"{self.key(store, details)}.npy"
-            path.with_suffix(".json").write_text(json.dumps({"done": done, "shape": shape}))
+            try:
+                path.with_suffix(".json").write_text(json.dumps({"done": done, "shape": shape}))
+            except OSError as error:
+                self.stop_keeping(error)
 
-    def read_done(self, path: Path) -> int:
+    def read_done(self, path: Path, shape: tuple[int, ...]) -> int:
+        """How many rows an earlier pass has filled; 0 where its file is damaged or does not fit."""
         try:
-            return int(json.loads(path.with_suffix(".json").read_text())["done"])
+            done = int(json.loads(path.with_suffix(".json").read_text())["done"])
+            rows = np.lib.format.open_memmap(path, mode="r")  # refuses a file that is too short
         except (OSError, ValueError, KeyError, TypeError):
             return 0
+        fits = rows.shape == shape and rows.dtype == np.float16 and 0 < done <= len(rows)
+        return done if fits else 0
+
+
+def create_rows(
+    path: Path, shape: tuple[int, ...]
+) -> "np.ndarray[tuple[int, ...], np.dtype[np.float16]]":
+    """Empty rows in a file; a full disk is an `OSError` now, not a crash when rows are written."""
+    try:
+        rows = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=shape)
+        if sys.platform == "linux":
+            with path.open("r+b") as file:
+                os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+    return rows
 
 
 def embed_rows(
@@ -243,18 +275,18 @@ def compute_features(
     work = FeaturePass(model, options.folder, device)
     total = len(images) + (0 if test is None else len(test))
 
-    def training_progress(done: int, _: int) -> object:
+    def report_training(done: int, _: int) -> object:
         return options.progress(done, total)
 
-    def test_progress(done: int, _: int) -> object:
+    def report_test(done: int, _: int) -> object:
         return options.progress(len(images) + done, total)
 
-    rows = work.describe(images, options.crops, options.seed, training_progress)
+    rows = work.describe(images, options.crops, options.seed, report_training)
     sample = rows[evenly_spaced(len(images), FITTED).numpy(), 0]
     embedding = Embedding.fit(torch.from_numpy(np.asarray(sample, np.float32)), model.widths)
     tested = None
     if test is not None:
-        described = work.describe(test, 0, options.seed, test_progress)
+        described = work.describe(test, 0, options.seed, report_test)
         tested = embed_rows(embedding, described[:, :1])[:, 0]
     sizes = len(model.body.sizes)
     crops = range(1 + sizes, 1 + sizes + 2 * options.crops)

@@ -12,6 +12,7 @@ from fullmatch.data.quality.cleaning import clean_dataset
 from fullmatch.errors import UserError, many
 from fullmatch.experiment.feature_pass import (
     FrozenFeatures,
+    FrozenModel,
     PassOptions,
     compute_features,
     load_frozen_model,
@@ -111,16 +112,25 @@ def absolute(path: str) -> str:
     return str(Path(path).expanduser().absolute())
 
 
+def load_body(inputs: RunInputs, config: ExperimentConfig) -> FrozenModel:
+    """The frozen body that a config names, for the pictures of a run."""
+    model, dataset = config.model, inputs.dataset
+    weights = Path(model.weights) if model.weights else None
+    side = min(dataset.images.shape[1:])
+    return load_frozen_model(model.name, dataset.appearance, side, weights)
+
+
 def add_features(
-    inputs: RunInputs, config: ExperimentConfig, options: PassOptions
+    inputs: RunInputs,
+    config: ExperimentConfig,
+    options: PassOptions,
+    body: FrozenModel | None = None,
 ) -> tuple[RunInputs, list[str]]:
     """The inputs with features where the body is frozen, and notes for the user."""
     if config.model.body != "frozen" or inputs.features is not None:
         return inputs, []
     dataset, model = inputs.dataset, config.model
-    side = min(dataset.images.shape[1:])
-    weights = Path(model.weights) if model.weights else None
-    frozen = load_frozen_model(model.name, dataset.appearance, side, weights)
+    frozen = load_body(inputs, config) if body is None else body
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     features, notes = compute_features(
         frozen,

@@ -134,13 +134,12 @@ def fit_clusters(
     rows: Array, labeled: Labels, labels: Labels, unlabeled: Labels, prior: Array
 ) -> LinearHead:
     """Class centers of labeled pictures, moved to the unlabeled pictures assigned to them."""
-    centers = unit_rows(np.stack([rows[labeled][labels == c].mean(0) for c in range(len(prior))]))
     one_hot = np.eye(len(prior), dtype=np.float32)[labels]
+    centers = unit_rows(one_hot.T @ rows[labeled])
     for _ in range(12):
         assigned = balance(softmax(TEMPERATURE * rows[unlabeled] @ centers.T), prior)
         sums = assigned.T @ rows[unlabeled] + one_hot.T @ rows[labeled]
-        counts = assigned.sum(axis=0) + one_hot.sum(axis=0)
-        centers = unit_rows((centers + unit_rows(sums / counts[:, None])) / 2)
+        centers = unit_rows((centers + unit_rows(sums)) / 2)
     return LinearHead(TEMPERATURE * centers, np.zeros(len(prior), np.float32))
 
 

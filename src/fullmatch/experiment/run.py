@@ -8,7 +8,9 @@ from typing import Any
 
 import tomli_w
 import torch
+from torch.nn import functional as F
 
+from fullmatch import distributed
 from fullmatch.algorithms import name_of
 from fullmatch.config import ExperimentConfig, config_table, fingerprint
 from fullmatch.core import Task
@@ -19,7 +21,13 @@ from fullmatch.evaluation.scores import compute_scores, finalize_scores, summari
 from fullmatch.experiment.build import Assembly, device_name, versions
 from fullmatch.experiment.feature_pass import PassOptions
 from fullmatch.experiment.identity import changed_data, check_unchanged, hash_dataset, hash_test
-from fullmatch.experiment.inputs import RunInputs, add_features, load_inputs, read_inputs
+from fullmatch.experiment.inputs import (
+    RunInputs,
+    add_features,
+    load_body,
+    load_inputs,
+    read_inputs,
+)
 from fullmatch.experiment.leakage import (
     find_learned_test_pictures,
     includes_all_pictures,
@@ -53,7 +61,6 @@ class Run(Assembly):
     """One training run in its folder: `records` trains, logs and saves; then `result` is there."""
 
     result: RunResult
-    strategies: tuple[StrategyResult, ...] = ()  # compared before training
 
     def __init__(
         self,
@@ -176,6 +183,11 @@ class Run(Assembly):
         monitor.mark_reported(self.leaks)  # the notes have them already
         return monitor
 
+    @property
+    def strategies(self) -> tuple[StrategyResult, ...]:
+        """Those that were compared before training."""
+        return self.folder.read_strategies() or ()
+
     def table(self) -> dict[str, Any]:
         return config_table(self.config, name_of)
 
@@ -233,7 +245,7 @@ class Run(Assembly):
         write_features(
             self.folder.features,
             PictureFeatures(
-                features=(embeddings / embeddings.norm(dim=1, keepdim=True)).numpy(),
+                features=F.normalize(embeddings, dim=1).numpy(),
                 parts=parts.numpy().astype("uint8"),
                 labels=labels.numpy(),
                 names=tuple(names),
@@ -297,23 +309,37 @@ def start_frozen(
 ) -> Run:
     """A new run on a frozen body, whose folder is made first: features go there as they come."""
     check_algorithm(config, inputs)
+    body = load_body(inputs, config)
     folder = folder.make()
     write_settings(folder, config, inputs)
     options = replace(options, folder=options.folder or folder.feature_cache)
-    inputs, notes = add_features(inputs, config, options)
-    strategies: tuple[StrategyResult, ...] = ()
     if choose is not None:
-        config, strategies = choose(config, inputs, folder)
-        write_settings(folder, config, inputs)
+        with folder.writing():
+            folder.write_strategies(None)  # so that a run stopped before then compares them too
+    inputs, notes = add_features(inputs, config, options, body)
+    if choose is not None:
+        config = choose_config(config, inputs, folder, choose)
     run = Run(folder, config, inputs)
     run.notes += notes
-    run.strategies = strategies
     accept(run)
     return run
 
 
+def choose_config(
+    config: ExperimentConfig, inputs: RunInputs, folder: RunFolder, choose: Chooser
+) -> ExperimentConfig:
+    """The settings of the best strategy, which are those of the run from now on."""
+    config, strategies = choose(config, inputs, folder)
+    write_settings(folder, config, inputs)
+    with folder.writing():
+        folder.write_strategies(strategies)
+    return config
+
+
 def check_algorithm(config: ExperimentConfig, inputs: RunInputs) -> None:
     """Refuse wrong settings before any work is done."""
+    if distributed.processes() > 1:
+        raise UserError("model.body = frozen trains in one process; start it without torchrun")
     dataset = inputs.dataset
     config.algorithm.build(
         Task(
@@ -339,6 +365,7 @@ def resume(
     folder: RunFolder,
     source: Source | None = None,
     options: PassOptions = PassOptions(),  # noqa: B008
+    choose: Chooser | None = None,
 ) -> Run:
     """A run continued from its newest undamaged checkpoint."""
     config = read_config(folder)
@@ -355,6 +382,8 @@ def resume(
         started = None if checkpoint is None else checkpoint.facts.started
         options = replace(options, folder=options.folder or folder.feature_cache)
         inputs, _ = add_features(read_inputs(folder, config, source), config, options)
+        if checkpoint is None and choose is not None and folder.read_strategies() is None:
+            config = choose_config(config, inputs, folder, choose)
         run = Run(folder, config, inputs, started)
         run.recovery = damaged
         if checkpoint is None:

@@ -13,12 +13,12 @@ from safetensors import SafetensorError
 from fullmatch.errors import UserError
 from fullmatch.storage.atomic import replacing
 from fullmatch.storage.features import PictureFeatures, read_features
-from fullmatch.storage.json_files import DamagedFile, read_json, write_json
+from fullmatch.storage.json_files import DamagedFile, from_json, read_json, write_json
 from fullmatch.storage.locks import locked
 from fullmatch.storage.metrics_log import LogRecord, read_records
 from fullmatch.storage.picture_map import PictureMap, read_map
 from fullmatch.storage.predictions import Predictions, read_predictions
-from fullmatch.storage.result import RunResult, parse_result
+from fullmatch.storage.result import RunResult, StrategyResult, parse_result
 
 T = TypeVar("T")
 BASELINE = "baseline"  # a run of its own inside: the same network on the labels only
@@ -44,6 +44,7 @@ class RunFolder:
         self.novelty = path / "familiar.safetensors"  # features of training pictures
         self.features = path / "features.safetensors"  # of all pictures, by pretrained weights
         self.map = path / "map.safetensors"  # of all pictures, for the report
+        self.strategies = path / "strategies.json"  # compared before training; null: not yet
         self.feature_cache = path / "feature-cache"  # rows of a feature pass, to continue it
         self.result = path / "result.json"
         self.baseline = self.inner_folder(BASELINE)
@@ -174,6 +175,15 @@ class RunFolder:
     def write_rollbacks(self, steps: list[int]) -> None:
         write_json(self.rollbacks, steps)
 
+    def read_strategies(self) -> tuple[StrategyResult, ...] | None:
+        """Strategies that were compared before training; None where they are yet to be."""
+        if not self.strategies.exists():
+            return ()
+        return read_file(self.strategies, parse_strategies, "train again")
+
+    def write_strategies(self, strategies: tuple[StrategyResult, ...] | None) -> None:
+        write_json(self.strategies, strategies)
+
     def write_text(self, path: Path, text: str) -> None:
         """Replace a file at once, so that a reader never sees half of it."""
         with replacing(path) as place:
@@ -200,6 +210,15 @@ def parse_steps(path: Path) -> list[int]:
     if not isinstance(steps, list) or not all(type(step) is int for step in steps):
         raise ValueError("not a list of steps")
     return steps
+
+
+def parse_strategies(path: Path) -> tuple[StrategyResult, ...] | None:
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    if rows is None:
+        return None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("not a list of strategies")
+    return tuple(from_json(StrategyResult, row) for row in rows)
 
 
 def taken(path: Path) -> UserError:

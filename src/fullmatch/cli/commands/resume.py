@@ -43,9 +43,10 @@ def continue_training(folder: "RunFolder") -> "Source | None":
     """Train the model to the end, if it is not; return the pictures if they were loaded."""
     from fullmatch.cli.progress import train_with_progress
     from fullmatch.experiment.run import resume as resume_run
+    from fullmatch.experiment.strategies import choose_strategy
 
     if not folder.finished:
-        run = resume_run(folder)
+        run = resume_run(folder, choose=choose_strategy)
         train_with_progress(run)
         return run.source
     if folder.read_result().lacks_estimate:

@@ -1,0 +1,69 @@
+"""Runs of a few steps on a frozen body that is tiny and random, so they take a second."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from fullmatch.config import ExperimentConfig
+from fullmatch.core import Appearance
+from fullmatch.experiment.feature_pass import FrozenModel
+from fullmatch.experiment.settings import resolve
+from fullmatch.models import Backbone, build_network
+from fullmatch.models.frozen import FrozenBody
+from fullmatch.models.weights import use_published_normalization
+
+MODEL = "timm:test_resnet"
+SIZES = (32, 48)
+KNOWN_CLASSES = 7  # of the classifier that the body brings along
+
+
+def tiny_model(
+    name: str = MODEL,
+    appearance: Appearance | None = None,
+    side: int = 72,
+    weights: Path | None = None,
+    *,
+    classifier: bool = True,
+) -> FrozenModel:
+    """Takes the place of `load_frozen_model`: the same random weights at every call."""
+    appearance = appearance or Appearance(mean=(0.5,) * 3, std=(0.25,) * 3, padding=2)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = build_network(name, 2, (3, 64, 64))
+        assert isinstance(network, Backbone)
+        width = network.head.in_features
+        known = nn.Linear(width, KNOWN_CLASSES) if classifier else None
+    return FrozenModel(
+        body=FrozenBody(network.body, known, SIZES),
+        appearance=use_published_normalization(appearance, network),
+        widths=(width, KNOWN_CLASSES) if classifier else (width,),
+        identity=f"{name} random {SIZES}",
+        note="starts from random weights",
+    )
+
+
+@pytest.fixture
+def tiny_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run on a frozen body uses the tiny one."""
+    monkeypatch.setattr("fullmatch.experiment.inputs.load_frozen_model", tiny_model)
+
+
+def frozen_config(data: Path, algorithm: str = "fullmatch", *settings: str) -> ExperimentConfig:
+    return resolve(
+        data=str(data),
+        algorithm=algorithm,
+        assignments=(
+            f"model.name={MODEL}",
+            "model.body=frozen",
+            "data.size=72",
+            "training.batch=6",
+            "training.ratio=2",
+            "training.steps=6",
+            "training.log_every=1",
+            "training.checkpoint_every=2",
+            "optimizer.rate=0.1",
+            *settings,
+        ),
+    )
