@@ -62,7 +62,8 @@ def test_every_tile_shows_its_picture(
     picture_map = make_map(60)
     source = make_gray_source(60, tests=10, shape=shape)
     thumbnails = make_thumbnails(picture_map, source)
-    assert thumbnails.rows.tolist() == list(range(60)) and len(thumbnails.sheets) == 2
+    assert thumbnails.rows.tolist() == list(range(60))
+    assert len(thumbnails.sheets) == 2
     for number in range(60):
         tile = cut_tile(thumbnails, number)
         assert tile.shape[:2] == thumbnails.tile[::-1]
@@ -119,7 +120,8 @@ def test_a_page_of_20000_noisy_pictures_is_not_too_large() -> None:
     noise = torch.randint(0, 256, (64, 3, 48, 48), generator=torch.manual_seed(0)).byte()
     images = noise[torch.arange(20_000) % 64]
     thumbnails = make_thumbnails(picture_map, make_source(images, 3333))
-    assert len(thumbnails.rows) == 6000 and thumbnails.tile == (48, 48)
+    assert len(thumbnails.rows) == 6000
+    assert thumbnails.tile == (48, 48)
     assert len(render_map(picture_map, thumbnails)) < 12_000_000
 
 
@@ -138,11 +140,15 @@ def test_pictures_of_a_run(train: object, tmp_path: Path) -> None:
     assert callable(train)
     run = read_run(shutil.copytree(train(), tmp_path / "run"))
     album, missing, thumbnails = load_pictures(run)
-    assert album is not None and not missing and not thumbnails.sheets  # it has no map
+    assert album is not None
+    assert not missing
+    assert not thumbnails.sheets
     source = load_source(run)
     write_map(run.folder.map, map_of_source(source))
     album, missing, thumbnails = load_pictures(run)
-    assert album is not None and not missing and not thumbnails.missing
+    assert album is not None
+    assert not missing
+    assert not thumbnails.missing
     assert len(thumbnails.rows) == len(source.images) + len(source.test or ())
     pixels = source.images.read(torch.tensor([5]))[0].numpy().transpose(1, 2, 0)
     tile = cut_tile(thumbnails, 5).reshape(pixels.shape)
@@ -155,7 +161,8 @@ def test_pictures_that_are_gone(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "run"))
     write_map(run.folder.map, make_map())
     album, missing, thumbnails = load_pictures(run)
-    assert album is None and "is gone" in missing
+    assert album is None
+    assert "is gone" in missing
     assert thumbnails.missing.startswith("The pictures cannot be shown: pets, which ")
     unfinished = read_run(write_run(tmp_path / "unfinished", finished=False))
     assert load_pictures(unfinished)[:2] == (None, "")

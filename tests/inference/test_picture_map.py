@@ -46,10 +46,14 @@ def test_what_the_map_says_about_pictures() -> None:
     result = build_map(features, probabilities, odd, ~odd, seed=0)
     assert result.predicted.tolist() == probabilities.argmax(axis=1).tolist()
     assert result.confidence == pytest.approx(probabilities.max(axis=1))
-    assert (result.outlier == odd).all() and (result.suspect == ~odd).all()
-    assert result.names == features.names and result.classes == features.classes
-    assert (result.labels == features.labels).all() and (result.parts == features.parts).all()
-    assert result.points.shape == (60, 2) and result.points.dtype == np.float32
+    assert (result.outlier == odd).all()
+    assert (result.suspect == ~odd).all()
+    assert result.names == features.names
+    assert result.classes == features.classes
+    assert (result.labels == features.labels).all()
+    assert (result.parts == features.parts).all()
+    assert result.points.shape == (60, 2)
+    assert result.points.dtype == np.float32
     # It fills the square in one direction, and is centered in both.
     assert np.abs(result.points).max() == pytest.approx(1)
     assert result.points.min(axis=0) == pytest.approx(-result.points.max(axis=0), abs=1e-5)
@@ -69,7 +73,8 @@ def test_wrong_lengths_are_noticed() -> None:
 def test_repeats_for_a_seed() -> None:
     features = make_features(300)
     first, again, other = (build(features, seed).points for seed in (3, 3, 4))
-    assert (first == again).all() and not (first == other).all()
+    assert (first == again).all()
+    assert not (first == other).all()
 
 
 def test_repeats_in_another_process_with_more_threads() -> None:
@@ -106,7 +111,8 @@ def test_labeled_pictures_are_landmarks() -> None:
     landmarks = choose_landmarks(parts)
     assert len(landmarks) == len(set(landmarks.tolist())) == picture_map.LANDMARKS
     assert set(range(1000, 1700)) <= set(landmarks.tolist())
-    assert (np.diff(landmarks) > 0).all() and np.diff(landmarks).max() < 10  # evenly spaced
+    assert (np.diff(landmarks) > 0).all()
+    assert np.diff(landmarks).max() < 10
     assert (landmarks >= 8000).sum() > 100
 
 
@@ -132,7 +138,8 @@ def test_placed_near_the_most_similar_landmarks() -> None:
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 8, 9, 30])
 def test_few_pictures(count: int) -> None:
     points = build(make_features(count)).points
-    assert points.shape == (count, 2) and np.isfinite(points).all()
+    assert points.shape == (count, 2)
+    assert np.isfinite(points).all()
     assert len(np.unique(points, axis=0)) == count
 
 
@@ -140,10 +147,12 @@ def test_duplicates_have_places_of_their_own(monkeypatch: pytest.MonkeyPatch) ->
     features = make_features(50)
     same = np.tile(features.features[:1], (50, 1))
     points = build(replace(features, features=same)).points
-    assert np.isfinite(points).all() and len(np.unique(points, axis=0)) == 50
+    assert np.isfinite(points).all()
+    assert len(np.unique(points, axis=0)) == 50
     monkeypatch.setattr(picture_map, "LANDMARKS", 20)
     points = build(replace(features, features=same)).points
-    assert np.isfinite(points).all() and len(np.unique(points, axis=0)) == 50
+    assert np.isfinite(points).all()
+    assert len(np.unique(points, axis=0)) == 50
     pairs = np.repeat(make_features(100).features, 2, axis=0)
     monkeypatch.setattr(picture_map, "LANDMARKS", 2000)
     points = build(replace(make_features(200), features=pairs)).points

@@ -27,7 +27,8 @@ LABELED = 100
 
 def map_digits(source: Source) -> PictureMap:
     """Digits by their pixels, with 100 labels of which four are wrong."""
-    assert source.test is not None and source.test_labels is not None
+    assert source.test is not None
+    assert source.test_labels is not None
     stores = (source.images, source.test)
     pixels = torch.cat([store.read(torch.arange(len(store))).flatten(1) for store in stores])
     centered = pixels.numpy() / 127.5 - 1

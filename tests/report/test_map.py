@@ -71,14 +71,16 @@ def test_text_from_users_cannot_end_the_data() -> None:
     page = parse_map(picture_map)
     assert len(page.named("script")) == 3  # the theme, the data, the map
     data = read_data(render_map(picture_map, Thumbnails()))
-    assert tuple(data["names"]) == names and tuple(data["classes"]) == ODD
+    assert tuple(data["names"]) == names
+    assert tuple(data["classes"]) == ODD
 
 
 def test_few_classes_differ_in_color() -> None:
     groups, group_of_class = group_classes(make_map())
     assert [group.name for group in groups] == ["cat", "dog", "fox"]
     assert group_of_class == [0, 1, 2]
-    assert len({group.color for group in groups}) == 3 and {group.shape for group in groups} == {0}
+    assert len({group.color for group in groups}) == 3
+    assert {group.shape for group in groups} == {0}
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 6, 10, 30])
@@ -140,8 +142,10 @@ def test_filters_say_how_many_they_show() -> None:
 
 def test_parts_that_have_pictures_can_be_chosen() -> None:
     page = parse_map(make_map(60))
-    assert "labeled pictures (5)" in page.text and "unlabeled pictures (45)" in page.text
-    assert "test pictures (10)" in page.text and "all pictures (60)" in page.text
+    assert "labeled pictures (5)" in page.text
+    assert "unlabeled pictures (45)" in page.text
+    assert "test pictures (10)" in page.text
+    assert "all pictures (60)" in page.text
     parts = np.full(60, Part.UNLABELED, np.uint8)
     page = parse_map(replace(make_map(60), parts=parts, labels=np.full(60, -1)))
     assert "test pictures" not in page.text
@@ -187,10 +191,13 @@ def test_rows_that_people_look_for_come_first() -> None:
     labeled = picture_map.parts == Part.LABELED
     first = labeled | picture_map.wrong | picture_map.outlier | picture_map.suspect
     rows = picture_map.choose_rows(500)
-    assert len(rows) == len(set(rows.tolist())) == 500 and (np.diff(rows) > 0).all()
+    assert len(rows) == len(set(rows.tolist())) == 500
+    assert (np.diff(rows) > 0).all()
     assert set(np.flatnonzero(first)) <= set(rows.tolist())
     few = picture_map.choose_rows(50)
-    assert len(few) == 50 and first[few].all() and few.max() > 900
+    assert len(few) == 50
+    assert first[few].all()
+    assert few.max() > 900
     assert picture_map.choose_rows(2000).tolist() == list(range(1000))
 
 
@@ -205,10 +212,12 @@ def test_part_of_a_map() -> None:
 def test_section_of_a_report(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run")
     without = parse_page(render_report(read_run(path)))
-    assert len(without.scripts) == 1 and "map" not in without.values("id")
+    assert len(without.scripts) == 1
+    assert "map" not in without.values("id")
     write_map(path / "map.safetensors", make_map())
     page = parse_page(render_report(read_run(path)))
-    assert "Map of the pictures" in page.text and "map" in page.values("id")
+    assert "Map of the pictures" in page.text
+    assert "map" in page.values("id")
     assert page.scripts[1] == resource("map.js", "fullmatch.report")
     assert "Map of 60 pictures" in page.values("aria-label")
 

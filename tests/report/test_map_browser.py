@@ -248,7 +248,8 @@ def test_what_is_said_about_a_picture(driver: Chrome, pages: dict[str, Path]) ->
     assert odd == ["predicted fox", "the label looks wrong"]
     ActionChains(driver).move_to_element(driver.find_element(By.TAG_NAME, "h1")).perform()
     drawn(driver)
-    assert tip(driver) is None and spoken(driver) == ""  # hovering is not spoken
+    assert tip(driver) is None
+    assert spoken(driver) == ""
 
 
 def test_the_tip_is_inside_of_the_map_and_beside_the_point(
@@ -276,7 +277,8 @@ def test_a_click_keeps_the_picture_open(driver: Chrome, pages: dict[str, Path]) 
     canvas = open_map(driver, pages["cross"])
     click(driver, canvas, CROSS[1])
     hover(driver, canvas, np.array([0.5, 0.5]))
-    assert "right.png" in (tip(driver) or "") and "right.png" in spoken(driver)
+    assert "right.png" in (tip(driver) or "")
+    assert "right.png" in spoken(driver)
     hover(driver, canvas, CROSS[2])
     assert "left.png" in (tip(driver) or "")
     hover(driver, canvas, np.array([0.5, 0.5]))
@@ -303,14 +305,17 @@ def test_keyboard(driver: Chrome, pages: dict[str, Path]) -> None:
     for key, name in steps:
         canvas.send_keys(key)
         drawn(driver)
-        assert f"pictures/{name}.png" in spoken(driver) and name in (tip(driver) or "")
+        assert f"pictures/{name}.png" in spoken(driver)
+        assert name in (tip(driver) or "")
     assert spoken(driver) == "pictures/low.png, no label, predicted cat, 60 % confident"
     canvas.send_keys(Keys.ARROW_DOWN)
-    assert spoken(driver) == "no picture in this direction" and "low" in (tip(driver) or "")
+    assert spoken(driver) == "no picture in this direction"
+    assert "low" in (tip(driver) or "")
     assert driver.execute_script("return scrollY") == before  # arrows do not scroll the page
     canvas.send_keys(Keys.ESCAPE)
     drawn(driver)
-    assert tip(driver) is None and spoken(driver) == ""
+    assert tip(driver) is None
+    assert spoken(driver) == ""
     assert driver.switch_to.active_element != canvas
 
 
@@ -341,7 +346,8 @@ def test_keys_zoom_and_keep_the_picture_in_view(driver: Chrome, pages: dict[str,
     assert "right" in (tip(driver) or "")  # it is zoomed around the picture that is open
     canvas.send_keys(Keys.ARROW_LEFT)
     canvas.send_keys(Keys.ARROW_UP)
-    assert drawn(driver) == 1 and "top" in (tip(driver) or "")
+    assert drawn(driver) == 1
+    assert "top" in (tip(driver) or "")
     canvas.send_keys(Keys.ESCAPE)
     click(driver, canvas, CROSS[0])
     assert "top" in spoken(driver)  # the view followed: it is in the middle
@@ -382,7 +388,8 @@ def test_the_legend_counts_and_hides(driver: Chrome, pages: dict[str, Path]) -> 
     assert legend(driver) == dict(zip(picture_map.classes, predicted, strict=True))
     assert press_group(driver, "dog") == COUNT - predicted[1]
     pressed = driver.switch_to.active_element  # the focus stays, for the keyboard
-    assert pressed.get_dom_attribute("aria-pressed") == "false" and "dog" in pressed.text
+    assert pressed.get_dom_attribute("aria-pressed") == "false"
+    assert "dog" in pressed.text
     pressed.send_keys(Keys.ENTER)
     assert drawn(driver) == COUNT
     driver.find_element(By.ID, "map-none").click()
@@ -575,7 +582,8 @@ def test_names_are_shown_and_never_run(driver: Chrome, pages: dict[str, Path]) -
     canvas.send_keys(Keys.ARROW_RIGHT)
     drawn(driver)
     assert "<img src=x onerror=alert(" in (tip(driver) or "")
-    assert ODD[0] in legend(driver) and not driver.find_elements(By.CSS_SELECTOR, "#map img")
+    assert ODD[0] in legend(driver)
+    assert not driver.find_elements(By.CSS_SELECTOR, "#map img")
     assert driver.get_log("browser") == []
 
 
@@ -587,7 +595,8 @@ def test_screen_readers_get_names_for_everything(driver: Chrome, pages: dict[str
         for node in nodes
         if not node.get("ignored") and "role" in node
     ]
-    assert ("application", f"Map of {COUNT} pictures") in named and ("group", "Only") in named
+    assert ("application", f"Map of {COUNT} pictures") in named
+    assert ("group", "Only") in named
     roles = {role for role, _ in named}
     assert {"application", "checkbox", "combobox", "status"} <= roles
     for role in ("button", "checkbox", "combobox", "application"):

@@ -30,7 +30,8 @@ def test_round_trip(folder: RunFolder) -> None:
     written = replace(written, names=(*odd, *written.names[3:]))
     write_map(folder.map, written)
     read = folder.read_map()
-    assert read is not None and len(read) == 60
+    assert read is not None
+    assert len(read) == 60
     for field in fields(PictureMap):
         one, other = getattr(written, field.name), getattr(read, field.name)
         assert np.array_equal(one, other), field.name
@@ -54,7 +55,8 @@ def test_no_pictures(folder: RunFolder) -> None:
     empty = {name: getattr(full, name)[:0] for name in (*ARRAYS, "names")}
     write_map(folder.map, replace(full, **empty))
     read = folder.read_map()
-    assert read is not None and len(read) == 0
+    assert read is not None
+    assert len(read) == 0
 
 
 def test_readable_to_whom_other_files_are(folder: RunFolder) -> None:
