@@ -59,7 +59,7 @@ def test_same_run_gives_the_same_bytes(digits_run: Path) -> None:
 def test_nan_losses_and_a_single_record() -> None:
     curve = make_curve([1.0, float("nan"), float("inf")])
     check_chart(training_curves.draw_curves("Loss", "loss", [curve]))
-    check_chart(training_curves.draw_curves("Loss", "loss", [make_curve([1.0])]))
+    assert training_curves.draw_curves("Loss", "loss", [make_curve([1.0])]) is None
 
 
 def test_summary_says_where_the_curves_end() -> None:

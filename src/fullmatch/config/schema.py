@@ -19,6 +19,8 @@ from fullmatch.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
+    """Which pictures, and which of their labels."""
+
     name: str = "digits"  # a known data set, or the path of a folder, CSV or NPZ
     labels: int | None = None  # number of labels of a benchmark; own pictures use all
     split_seed: Seed | None = None  # None: the run's seed
@@ -31,6 +33,8 @@ class DataConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
+    """The network, and what it starts from."""
+
     name: str = "wrn-28-2"
     pretrained: bool = False
     start: str | None = None  # a finished run whose weights initialize the network
@@ -45,6 +49,8 @@ class ModelConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
+    """SGD and its learning rate."""
+
     rate: Amount = 0.03
     momentum: Share = 0.9
     nesterov: bool = True
@@ -56,6 +62,8 @@ class OptimizerConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
+    """How long, in which batches, and how a step is executed."""
+
     steps: Count = 2**20
     batch: Count = 64  # labeled images per step
     ratio: Count | None = None  # unlabeled images per labeled image; None: as published
@@ -72,6 +80,8 @@ class TrainingConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentConfig:
+    """Everything that decides a run."""
+
     data: DataConfig = field(default_factory=DataConfig)
     algorithm: Any  # a spec such as FixMatch(...) or full(FlexMatch(...)); see `core.Spec`
     model: ModelConfig = field(default_factory=ModelConfig)

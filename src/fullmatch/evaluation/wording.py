@@ -16,7 +16,7 @@ def describe_subject(result: RunResult, images: str = "images") -> str:
     weights = "together with the weights of the earlier run, " if started else ""
     if result.has_unlabeled:
         return capitalize(f"{weights}the unlabeled {images}")
-    return f"There are no unlabeled {images}; {weights}training on the labeled ones as unlabeled"
+    return f"There are no unlabeled {images}; {weights}using the labeled ones as unlabeled too"
 
 
 def describe_gain(comparison: PairedComparison) -> str:
@@ -48,7 +48,7 @@ def describe_estimate(estimate: Estimate) -> str:
     subject = (
         "The unlabeled pictures"
         if estimate.unlabeled != labels
-        else "There are no unlabeled pictures; training on the labeled ones as unlabeled"
+        else "There are no unlabeled pictures; using the labeled ones as unlabeled too"
     )
     return (
         f"Estimated accuracy {percent(estimate.accuracy)} (95 % interval {low} to {high}; "

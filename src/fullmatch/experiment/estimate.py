@@ -46,6 +46,18 @@ def prepare_estimate(
     return CrossValidation(config, dataset, folder.estimate, least_steps, inputs.features)
 
 
+def calibrate_compared(folder: RunFolder) -> None:
+    """Calibrate a run by the held-out labels on which its strategy was compared with others."""
+    result, held_out = folder.read_result(), folder.estimate / HELD_OUT
+    chosen = next((each for each in result.strategies if each.chosen), None)
+    fitted = result.calibration is not None or result.algorithm_name == "supervised"
+    if chosen is None or fitted or not held_out.exists():
+        return
+    tensors = load_file(held_out)
+    calibration = calibrate(tensors["probabilities"], tensors["labels"])
+    folder.write_result(replace(result, calibration=calibration))
+
+
 def store_estimate(folder: RunFolder, validation: CrossValidation) -> RunResult:
     """Add the estimate, the calibration fitted on it, and what it says about overconfidence."""
     result = folder.read_result()

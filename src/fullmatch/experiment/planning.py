@@ -72,6 +72,8 @@ class PlanOptions:
 
 @dataclass(frozen=True)
 class TrainingPlan:
+    """Settings for a user's pictures, and how long they will take."""
+
     config: ExperimentConfig
     seconds: float  # estimated for everything; NaN where nothing was timed
     notes: tuple[str, ...]

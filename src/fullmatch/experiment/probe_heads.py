@@ -24,6 +24,8 @@ STRENGTHS = (0.1, 1.0, 10.0, 100.0)  # inverse regularization that logistic regr
 
 
 class HeadKind(StrEnum):
+    """How a head is fitted."""
+
     LOGISTIC = "logistic"
     PROPAGATION = "propagation"
     CLUSTERING = "clustering"

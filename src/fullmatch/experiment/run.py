@@ -58,7 +58,7 @@ Chooser = Callable[
 
 
 class Run(Assembly):
-    """One training run in its folder: `records` trains, logs and saves; then `result` is there."""
+    """One training run in its folder: `records` trains, logs and saves; then `result` is set."""
 
     result: RunResult
 
@@ -85,7 +85,7 @@ class Run(Assembly):
         with self.folder.locked():
             self.write_learned()
             if self.facts is None:
-                self.save()  # so that a run killed at once can be resumed too
+                self.save()  # so that a run killed before the next one can be resumed
             for record in self.trainer.run(until=training.steps):
                 if record.metrics:
                     self.log(record)
@@ -95,7 +95,7 @@ class Run(Assembly):
                 yield record
                 if record.paused:
                     return
-            # Some predictions are drawn: the same at every end of this run.
+            # Some predictions are drawn at random: seeded, so that finishing again gives the same.
             with preserve_rng(self.device), self.folder.writing():
                 seed_step(self.config.seed, training.steps, 0, self.device)
                 self.finish()
@@ -106,7 +106,7 @@ class Run(Assembly):
                 write_tensors(self.folder.learned, self.learned)
 
     def log(self, record: Record) -> None:
-        """Append to metrics.jsonl; a NaN loss stops the run."""
+        """Append to metrics.jsonl; raises `NonFiniteLoss` for a NaN loss."""
         line = LogRecord(
             step=record.step,
             metrics=record.metrics,
@@ -378,7 +378,7 @@ def resume(
             )
         if checkpoint is not None:
             torch.set_num_threads(checkpoint.facts.threads)  # sums depend on it
-        # A checkpoint holds what became of the weights it started from, which may be gone by now.
+        # A checkpoint holds the trained weights; the file of the initial ones may be gone.
         started = None if checkpoint is None else checkpoint.facts.started
         options = replace(options, folder=options.folder or folder.feature_cache)
         inputs, _ = add_features(read_inputs(folder, config, source), config, options)

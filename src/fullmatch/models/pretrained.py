@@ -131,7 +131,7 @@ def find_in_torchvision_cache(model: str) -> WeightsFile | None:
 
 
 def find_in_hub_cache(model: str) -> WeightsFile | None:
-    """timm's weights are kept by huggingface_hub; only its cache is looked at."""
+    """Timm's weights are kept by huggingface_hub; only its cache is looked at."""
     try:
         import timm
         from huggingface_hub import try_to_load_from_cache

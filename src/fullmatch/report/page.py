@@ -50,7 +50,7 @@ def render_result(run: StoredRun) -> Markup:
     texts = [sentences.describe_verdict(run), sentences.describe_choice(run)]
     paragraphs = [tag("p", text) for text in texts if text]
     card = tag("div", sentences.render_headline(run), *paragraphs, class_="card")
-    return join([card, sentences.render_health(run)])
+    return join([card, tables.render_strategies(run), sentences.render_health(run)])
 
 
 def render_training(run: StoredRun) -> Markup:

@@ -58,6 +58,24 @@ def render_long_table(
     return join([first, tag("details", tag("summary", f"All {len(rows)}"), whole)])
 
 
+def render_strategies(run: StoredRun) -> Markup:
+    """The strategies that were compared on held-out labels before training, if any."""
+    strategies = run.result.strategies if run.result else ()
+    if not strategies:
+        return Markup("")
+    rows = [
+        (
+            strategy.name,
+            format_percent(strategy.accuracy),
+            format_interval(strategy.interval),
+            "used" if strategy.chosen else "",
+        )
+        for strategy in strategies
+    ]
+    caption = "Strategies, compared on held-out labels"
+    return render_table(caption, ("Strategy", "Accuracy", f"95{PERCENT} interval", ""), rows)
+
+
 def render_class_scores(run: StoredRun, scores: FinalScores) -> Markup:
     """Test scores of every class, the weakest first."""
     predicted = [sum(column) for column in zip(*scores.confusion, strict=True)]

@@ -36,7 +36,8 @@ def draw_curves(
 ) -> Chart | None:
     """Curves over training steps; None when there is nothing to draw."""
     curves = [each for each in curves if np.isfinite(each.curve.values).any()]
-    if not curves:
+    # A head that is fitted at once takes a single step, which makes no curve.
+    if not curves or max(each.curve.steps[-1] for each in curves) <= 1:
         return None
     with chart_style():
         figure, axes = make_panel()

@@ -1,4 +1,4 @@
-"""Checkpoints that are complete or not there: written aside, synced, then renamed into place."""
+"""Atomic checkpoints: written to a temporary folder, synced, then renamed into place."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ TENSORS, FACTS = "state.safetensors", "state.json"
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointFacts:
-    """What is not a tensor: where training stood, and what it was of."""
+    """Metadata of a checkpoint: the step, and what identifies the run."""
 
     step: int
     config: str  # fingerprint of the settings
@@ -59,19 +59,19 @@ def save_checkpoint(folder: Path, state: dict[str, Tensor], facts: CheckpointFac
             return place  # a state is a function of its step: this is it already
         except DamagedCheckpoint:
             shutil.rmtree(place)
-    aside = folder / f".step-{step:09d}.{os.getpid()}"
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir()
+    temporary = folder / f".step-{step:09d}.{os.getpid()}"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
     try:
-        write_tensors(aside / TENSORS, state)
+        write_tensors(temporary / TENSORS, state)
         table = {"format": FORMAT, **to_json(facts)}
-        text = json.dumps(table | {"sha256": digest(aside / TENSORS, table)}, indent=1)
-        (aside / FACTS).write_text(text + "\n", encoding="utf-8")
-        for written in (aside / TENSORS, aside / FACTS, aside):
+        text = json.dumps(table | {"sha256": digest(temporary / TENSORS, table)}, indent=1)
+        (temporary / FACTS).write_text(text + "\n", encoding="utf-8")
+        for written in (temporary / TENSORS, temporary / FACTS, temporary):
             sync(written)
-        aside.rename(place)
+        temporary.rename(place)
     except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)  # a full disk needs the room
+        shutil.rmtree(temporary, ignore_errors=True)  # a full disk needs the room
         raise
     sync(folder)
     for old in [*folder.glob(".step-*"), *complete_checkpoints(folder)[:-KEPT]]:

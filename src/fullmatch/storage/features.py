@@ -64,7 +64,10 @@ def write_features(path: Path, features: PictureFeatures) -> None:
         "weights": features.weights,
     }
     with replacing(path) as place:
+        place.touch()
+        mode = place.stat().st_mode
         save_file(arrays, place, metadata={"fullmatch": json.dumps(facts)})
+        place.chmod(mode)  # safetensors writes files that only their owner may read
 
 
 def read_features(path: Path) -> PictureFeatures:
@@ -73,7 +76,7 @@ def read_features(path: Path) -> PictureFeatures:
         facts = json.loads((file.metadata() or {}).get("fullmatch", "{}"))
         features, parts, labels = (file.get_tensor(n) for n in ("features", "parts", "labels"))
         saved = file.get_tensor("probabilities") if "probabilities" in file.keys() else None  # noqa: SIM118
-    if facts.get("format") != FORMAT:
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         raise ValueError("another version of fullmatch wrote it")
     names, classes = tuple(map(str, facts["names"])), tuple(map(str, facts["classes"]))
     rows = len(names)

@@ -8,7 +8,7 @@ from typing import Any
 from fullmatch.storage.json_files import JSON, from_json
 
 FORMAT = 2
-Interval = tuple[float, float]  # of 95 %
+Interval = tuple[float, float]  # the 95 % confidence interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class PairedComparison:
 
     gain: float
     interval: Interval
-    better: int  # images that only ours gets right
+    better: int  # images that only this run classifies correctly
     worse: int
     p_value: float  # of a two-sided sign test
     verdict: Verdict
@@ -61,6 +61,8 @@ class PairedComparison:
 
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
+    """An accuracy with its 95 % interval."""
+
     accuracy: float
     interval: Interval
 
@@ -132,12 +134,12 @@ class RunResult:
     classes: tuple[str, ...]
     labels: int
     labels_by_class: tuple[int, ...] = ()  # older results do not have it
-    unlabeled: int | None = None  # includes the labeled images, as the protocol has it
+    unlabeled: int | None = None  # includes the labeled images, as in the published protocols
     seed: int
     steps: int
     split_hash: str | None = None
     config_hash: str
-    data_hash: str = ""  # older results know less about their images
+    data_hash: str = ""  # shorter in older results
     test_hash: str | None = None
     notes: tuple[str, ...] = ()
     seconds: float
@@ -200,7 +202,7 @@ def check_lengths(result: RunResult) -> None:
             continue
         rows = [len(row) for row in scores.confusion]
         if len(scores.per_class) != count or rows != [count] * count:
-            raise ValueError(f"{name} does not fit {count} classes")
+            raise ValueError(f"the scores of the {name} do not match the {count} classes")
     if result.labels_by_class and len(result.labels_by_class) != count:
         raise ValueError(f"labels_by_class does not fit {count} classes")
 

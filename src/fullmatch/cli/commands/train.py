@@ -48,18 +48,18 @@ def train(
     steps
         Number of training steps.
     seed
-        Seed of all random numbers: the choice of labels, the initial weights, training.
+        Seed for all random numbers: the choice of labels, the initial weights, training.
         [default: 0]
     set_
         Any setting, as a.b=value, such as training.batch=32; can be repeated.
     config
         A TOML file of settings, such as the config.toml of another run.
     out
-        Folder of this run; it must not exist. [default: the next free one under runs/]
+        Output folder; it must not exist. [default: the next free one under runs/]
     baseline
         Also train the same network on the labels only, and compare.
     from_
-        A finished run whose weights to start from, such as one with fewer labels.
+        Finished run to take the initial weights from, such as one with fewer labels.
     minutes
         Time limit for your own pictures, for training and measuring together. [default: 10]
     """
