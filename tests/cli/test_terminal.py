@@ -108,7 +108,7 @@ def test_no_unlabeled_images(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     text = printed(capsys)
     assert "the labels, as unlabeled too" in text
     assert "The unlabeled images" not in text
-    assert "no unlabeled images; training on the labeled ones as unlabeled helped" in text
+    assert "no unlabeled images; using the labeled ones as unlabeled too helped" in text
 
 
 def test_evaluation_with_odd_class_names(capsys: pytest.CaptureFixture[str]) -> None:

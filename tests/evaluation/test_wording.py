@@ -76,9 +76,7 @@ def test_one_part_held_out() -> None:
 
 def test_no_unlabeled_pictures() -> None:
     none = describe_estimate(replace(ESTIMATE, unlabeled=60))
-    assert (
-        "There are no unlabeled pictures; training on the labeled ones as unlabeled helped" in none
-    )
+    assert "There are no unlabeled pictures; using the labeled ones as unlabeled too helped" in none
 
 
 def test_an_estimate_without_the_earlier_weights() -> None:
@@ -118,7 +116,7 @@ def test_subject() -> None:
         "Together with the weights of the earlier run, the unlabeled images"
     )
     assert describe_subject(replace(RESULT, unlabeled=60)) == (
-        "There are no unlabeled images; training on the labeled ones as unlabeled"
+        "There are no unlabeled images; using the labeled ones as unlabeled too"
     )
     assert describe_subject(replace(started, unlabeled=60)) == (
         "There are no unlabeled images; together with the weights of the earlier run, training on "

@@ -285,9 +285,18 @@ def removed(*path: str) -> Change:
         (changed("estimate", "accuracy", to=float("inf")), "estimate.accuracy is not finite"),
         (changed("seconds", to=10**400), "seconds is not finite"),
         (changed("teacher", "interval", to=[0.1]), "teacher.interval has 1 entries, expected 2"),
-        (changed("teacher", "per_class", to=[0.5]), "teacher does not fit 2 classes"),
-        (changed("student", "confusion", to=[[1, 1]]), "student does not fit 2 classes"),
-        (changed("student", "confusion", to=[[1, 1], [2]]), "student does not fit 2 classes"),
+        (
+            changed("teacher", "per_class", to=[0.5]),
+            "the scores of the teacher do not match the 2 classes",
+        ),
+        (
+            changed("student", "confusion", to=[[1, 1]]),
+            "the scores of the student do not match the 2 classes",
+        ),
+        (
+            changed("student", "confusion", to=[[1, 1], [2]]),
+            "the scores of the student do not match the 2 classes",
+        ),
         (changed("labels_by_class", to=[10]), "labels_by_class does not fit 2 classes"),
     ],
 )
