@@ -119,8 +119,8 @@ def test_subject() -> None:
         "There are no unlabeled images; using the labeled ones as unlabeled too"
     )
     assert describe_subject(replace(started, unlabeled=60)) == (
-        "There are no unlabeled images; together with the weights of the earlier run, training on "
-        "the labeled ones as unlabeled"
+        "There are no unlabeled images; together with the weights of the earlier run, using "
+        "the labeled ones as unlabeled too"
     )
 
 
