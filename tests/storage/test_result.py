@@ -287,15 +287,15 @@ def removed(*path: str) -> Change:
         (changed("teacher", "interval", to=[0.1]), "teacher.interval has 1 entries, expected 2"),
         (
             changed("teacher", "per_class", to=[0.5]),
-            "the teacher do not match the 2 classes",
+            "the scores of the teacher do not match the 2 classes",
         ),
         (
             changed("student", "confusion", to=[[1, 1]]),
-            "the student do not match the 2 classes",
+            "the scores of the student do not match the 2 classes",
         ),
         (
             changed("student", "confusion", to=[[1, 1], [2]]),
-            "the student do not match the 2 classes",
+            "the scores of the student do not match the 2 classes",
         ),
         (changed("labels_by_class", to=[10]), "labels_by_class does not fit 2 classes"),
     ],
