@@ -80,10 +80,12 @@ def read_features(path: Path) -> PictureFeatures:
         raise ValueError("another version of fullmatch wrote it")
     names, classes = tuple(map(str, facts["names"])), tuple(map(str, facts["classes"]))
     rows = len(names)
-    if features.ndim != 2 or {len(features), len(parts), len(labels)} != {rows}:
-        raise ValueError("its parts have different lengths")
-    if not np.isfinite(features).all() or (labels >= len(classes)).any():
-        raise ValueError("features are not finite, or labels are not classes")
+    if (features.ndim, len(features)) != (2, rows) or {parts.shape, labels.shape} != {(rows,)}:
+        raise ValueError("its arrays have different lengths")
+    if not np.isfinite(features).all():
+        raise ValueError("features are not finite")
+    if not np.isin(parts, list(Part)).all() or not np.isin(labels, range(-1, len(classes))).all():
+        raise ValueError("parts or labels are not among those it names")
     if saved is not None and (saved.shape != (rows, len(classes)) or not np.isfinite(saved).all()):
         raise ValueError("its probabilities do not fit")
     return PictureFeatures(
