@@ -21,6 +21,7 @@ from fullmatch.experiment.planning import (
     scan_source,
 )
 from fullmatch.experiment.presets import own_pictures
+from fullmatch.models.pretrained import Origin, WeightsFile
 from tests.own_pictures import clean_folder, picture, save
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -28,7 +29,18 @@ CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
 @pytest.fixture(autouse=True)
 def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither caches nor packages have weights."""
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
+    monkeypatch.setattr("fullmatch.models.pretrained.list_weights", list)
+
+
+WEIGHTS = WeightsFile("timm:tf_efficientnet_lite0", Path("a.pth"), Origin.PACKAGE, "some_package")
+
+
+@pytest.fixture
+def weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package with weights is installed."""
+    monkeypatch.setattr("fullmatch.models.pretrained.list_weights", lambda: [WEIGHTS])
 
 
 def source(side: int = 32, labels: int = 30, unlabeled: int = 900, test: int = 0) -> Source:
@@ -222,3 +234,76 @@ def test_a_note_says_how_long_the_least_takes() -> None:
 def test_minutes_that_are_no_time(minutes: float) -> None:
     with pytest.raises(UserError, match=r"--minutes is .*, expected a number above 0"):
         plan(source(), 0.1, minutes=minutes)
+
+
+def gray_source(side: int) -> Source:
+    return blank_source({"a": 5, "b": 5}, unlabeled=50, test=0, side=side, channels=1)
+
+
+@pytest.mark.usefixtures("weights")
+@pytest.mark.parametrize(("side", "size"), [(64, 64), (96, 96), (160, 160), (161, 224), (256, 224)])
+def test_photos_start_from_pretrained_weights(side: int, size: int) -> None:
+    made = make_plan(source(side), "own", device=CPU, measure=never)
+    model = made.config.model
+    assert (model.name, model.body, model.head) == (WEIGHTS.model, "frozen", "propagation")
+    assert made.config.data.size == size
+    assert made.compare_strategies
+    assert made.config.optimizer.rate > 0
+    assert 0 < made.seconds < 600
+    assert any("knows photos" in note for note in made.notes)
+
+
+@pytest.mark.usefixtures("weights")
+@pytest.mark.parametrize("device", [CPU, GPU], ids=str)
+def test_other_pictures_and_wishes_start_from_scratch(device: torch.device, tmp_path: Path) -> None:
+    def frozen(pictures: Source, **options: Any) -> bool:
+        made = plan(pictures, 0.01, device, **options)
+        assert made.compare_strategies == (made.config.model.body == "frozen")
+        return made.compare_strategies
+
+    assert frozen(source(96))
+    assert frozen(source(64))
+    assert not frozen(source(63))
+    assert not frozen(source(32))
+    assert not frozen(gray_source(96))
+    assert not frozen(source(96), model="wrn-10-1")
+    assert not frozen(source(96), steps=50)
+    assert not frozen(source(96), pretrained=False)
+
+
+@pytest.mark.usefixtures("weights")
+@pytest.mark.parametrize("side", [96, 300])
+def test_photos_in_arrays_keep_their_size(side: int) -> None:
+    made = make_plan(source(side), "own.npz", device=CPU)
+    assert made.config.model.body == "frozen"
+    assert made.config.data.size is None
+
+
+def test_photos_without_weights_start_from_scratch() -> None:
+    assert plan(source(96), 0.01).config.model.body == "trained"
+
+
+@pytest.mark.usefixtures("weights")
+@pytest.mark.parametrize("labels", [2, 7, 500])
+def test_batches_of_a_head_fit_the_labels(labels: int) -> None:
+    training = make_plan(source(96, labels, unlabeled=3), "own", device=CPU).config.training
+    assert training.batch == min(labels, 40)
+    assert 1 <= training.batch * (training.ratio or 0) <= max(labels + 3, training.batch)
+
+
+@pytest.mark.usefixtures("weights")
+def test_a_frozen_plan_says_when_the_time_is_short() -> None:
+    short = make_plan(source(96, unlabeled=90_000), "own", device=CPU)
+    assert short.seconds > 600
+    assert "fewer unlabeled pictures take less" in short.notes[-1]
+    long = make_plan(source(96, unlabeled=90_000), "own", PlanOptions(minutes=100), device=CPU)
+    assert len(long.notes) == len(short.notes) - 1
+
+
+@pytest.mark.usefixtures("weights")
+def test_a_frozen_plan_keeps_the_algorithm() -> None:
+    for name in ("fullmatch", "supervised", "softmatch"):
+        config = make_plan(source(96), "own", PlanOptions(algorithm=name), device=CPU).config
+        preset = own_pictures("own", name)
+        assert type(config.algorithm) is type(preset.algorithm)
+        assert config.optimizer.momentum == preset.optimizer.momentum

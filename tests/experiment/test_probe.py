@@ -24,7 +24,7 @@ from fullmatch.experiment.probe import (
     sharpened,
     teach,
 )
-from fullmatch.experiment.probe_heads import Array, HeadKind, Labels, softmax, unit_rows
+from fullmatch.experiment.probe_heads import Array, HeadKind, Labels, fit_soft, softmax, unit_rows
 from fullmatch.models.frozen import Embedding, HeadNetwork
 from tests.experiment.test_probe_heads import clusters, first_of_each_class
 from tests.frozen_runs import frozen_config, tiny_model
@@ -48,7 +48,7 @@ def two_parts(
         dimensions=(WIDTH,) * len(parts),
         labeled=labeled,
         labels=truth[labeled],
-        prior=np.asarray(counts, np.float32) / sum(counts),
+        prior=(np.asarray(counts) / sum(counts)).astype(np.float32),
     )
     return data, truth
 
@@ -151,7 +151,6 @@ def test_a_class_without_a_label() -> None:
 def test_labels_are_believed_over_teachers(monkeypatch: pytest.MonkeyPatch) -> None:
     data, _ = two_parts(useful=(True,))
     targets: list[Array] = []
-    fit_soft = probe.fit_soft
 
     def record(rows: Array, soft: Array, weights: Array, strength: float) -> object:
         targets.append(soft.copy())

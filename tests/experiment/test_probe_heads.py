@@ -123,7 +123,7 @@ def test_one_label_per_class_spreads_over_its_cluster() -> None:
 def test_uneven_clusters_follow_an_uneven_prior() -> None:
     rows, labels = clusters((40, 15, 5))
     labeled = first_of_each_class(labels, 2)
-    prior = np.array([40, 15, 5], np.float32) / 60
+    prior = (np.array([40, 15, 5]) / 60).astype(np.float32)
     probabilities = NeighborGraph(rows).propagate(labeled, labels[labeled], prior)
     assert np.mean(probabilities.argmax(axis=1) == labels) > 0.95
     assert np.allclose(probabilities.mean(axis=0), prior, atol=0.02)
@@ -214,4 +214,5 @@ def test_columns_of_parts() -> None:
 
 
 def test_softmax_of_large_logits_is_finite() -> None:
-    assert np.allclose(softmax(np.array([[1e4, 0.0], [-1e4, -1e4]])), [[1, 0], [0.5, 0.5]])
+    expected = np.array([[1.0, 0.0], [0.5, 0.5]])
+    assert np.allclose(softmax(np.array([[1e4, 0.0], [-1e4, -1e4]])), expected)

@@ -108,7 +108,9 @@ def test_a_changed_file_is_refused(change: str, lite: WeightsFile, tmp_path: Pat
     content = bytearray(lite.path.read_bytes())
     content[1_000_000] ^= 1
     path = tmp_path / PACKAGE.file
-    path.write_bytes({"a byte": content, "shorter": content[:-1], "empty": b""}[change])
+    path.write_bytes(
+        {"a byte": bytes(content), "shorter": bytes(content[:-1]), "empty": b""}[change]
+    )
     with pytest.raises(UserError, match="is not the file that") as error:
         read_packaged(replace(lite, path=path))
     assert f"pip install --force-reinstall {PACKAGE.name}" in str(error.value)

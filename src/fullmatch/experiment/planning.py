@@ -147,10 +147,13 @@ def plan_frozen(
     preset = own_pictures(name, options.algorithm)
     labels, pictures = int((source.labels >= 0).sum()), len(source.images)
     side, batch = source.images.shape[1], min(labels, 40)
+    size = None  # arrays keep their own
+    if not name.endswith(".npz"):
+        size = side if side <= SMALL_SIDE else FROZEN_SIDE
     config = with_steps(preset, HEAD_STEPS)
     config = replace(
         config,
-        data=replace(config.data, size=side if side <= SMALL_SIDE else FROZEN_SIDE),
+        data=replace(config.data, size=size),
         model=replace(config.model, name=weights.model, body="frozen", head="propagation", crops=0),
         optimizer=replace(config.optimizer, rate=HEAD_RATE, weight_decay=0.0),
         training=replace(config.training, batch=batch, ratio=max(1, min(5, pictures // batch))),

@@ -1,0 +1,89 @@
+"""`fullmatch train` on photos: strategies are compared, and the best one is used."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fullmatch.cli.commands.predict import predict
+from fullmatch.cli.commands.resume import resume
+from fullmatch.cli.commands.train import train
+from fullmatch.experiment.strategies import LABELS_ONLY
+from fullmatch.models.pretrained import Origin, WeightsFile
+from fullmatch.storage.run_folder import RunFolder
+from tests.frozen_runs import MODEL, tiny_body
+from tests.own_pictures import clean_folder
+
+__all__ = ["tiny_body"]
+pytestmark = pytest.mark.usefixtures("tiny_body")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights of the tiny network are on this machine, and few folds are enough."""
+    weights = WeightsFile(MODEL, Path("a.pth"), Origin.PACKAGE, "some_package")
+    monkeypatch.setattr("fullmatch.models.pretrained.list_weights", lambda: [weights])
+    monkeypatch.setattr("fullmatch.experiment.cross_validation.FOLDS", 2)
+    monkeypatch.setattr("fullmatch.experiment.cross_validation.VERY_FEW", 0)
+    monkeypatch.setattr("fullmatch.experiment.planning.HEAD_STEPS", 4)
+
+
+@pytest.mark.parametrize("test", [0, 3])
+def test_the_table_of_strategies(
+    test: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photos = clean_folder(tmp_path / "photos", labels=4, unlabeled=6, test=test, size=72)
+    out = tmp_path / "run"
+    train(str(photos), out=out)
+    printed = capsys.readouterr().out
+    folder = RunFolder.existing(out)
+    strategies = folder.read_result().strategies
+    assert len(strategies) == 3
+    lines = printed.splitlines()
+    header = next(at for at, line in enumerate(lines) if "held-out accuracy" in line)
+    rows = [line for line in lines[header + 1 :] if "%" in line][:3]
+    for strategy, row in zip(strategies, rows, strict=True):
+        assert strategy.name in row
+        assert ("used" in row) == strategy.chosen
+    assert strategies[0].name == LABELS_ONLY
+    assert "knows photos" in printed
+    assert (out / "report.html").exists()
+    predict(out, str(photos / "unlabeled"))
+    assert "brick" in capsys.readouterr().out
+
+
+def test_resume_compares_what_was_not_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photos = clean_folder(tmp_path / "photos", labels=4, unlabeled=6, size=72)
+    out = tmp_path / "run"
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("fullmatch.experiment.strategies.choose_strategy", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            train(str(photos), out=out)
+    resume(out)
+    strategies = RunFolder.existing(out).read_result().strategies
+    assert sum(strategy.chosen for strategy in strategies) == 1
+
+
+def test_photos_in_an_npz(tmp_path: Path) -> None:
+    """They cannot be resized when they are loaded."""
+    pixels = np.random.default_rng(0).integers(0, 256, (20, 168, 168, 3), np.uint8)
+    labels = np.array([0, 1] * 3 + [-1] * 14)
+    pixels[labels == 1] //= 3
+    np.savez(tmp_path / "photos.npz", train_x=pixels, train_y=labels)
+    train(str(tmp_path / "photos.npz"), out=tmp_path / "run")
+    assert len(RunFolder.existing(tmp_path / "run").read_result().strategies) == 3
+
+
+def test_no_strategies_for_small_pictures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photos = clean_folder(tmp_path / "photos", labels=2, unlabeled=2, test=1, size=24)
+    train(str(photos), steps=1, out=tmp_path / "run", set_=["model.name=wrn-10-1"])
+    assert "held-out accuracy" not in capsys.readouterr().out
+    assert RunFolder.existing(tmp_path / "run").read_result().strategies == ()
