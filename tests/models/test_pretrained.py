@@ -105,12 +105,15 @@ def test_an_installed_package_without_the_file() -> None:
 
 @pytest.mark.parametrize("change", ["a byte", "shorter", "empty"])
 def test_a_changed_file_is_refused(change: str, lite: WeightsFile, tmp_path: Path) -> None:
-    content = bytearray(lite.path.read_bytes())
-    content[1_000_000] ^= 1
+    content = lite.path.read_bytes()
+    flipped = bytes([content[1_000_000] ^ 1])
+    changed = {
+        "a byte": content[:1_000_000] + flipped + content[1_000_001:],
+        "shorter": content[:-1],
+        "empty": b"",
+    }
     path = tmp_path / PACKAGE.file
-    path.write_bytes(
-        {"a byte": bytes(content), "shorter": bytes(content[:-1]), "empty": b""}[change]
-    )
+    path.write_bytes(changed[change])
     with pytest.raises(UserError, match="is not the file that") as error:
         read_packaged(replace(lite, path=path))
     assert f"pip install --force-reinstall {PACKAGE.name}" in str(error.value)
