@@ -170,7 +170,8 @@ def fold_batch_norms(body: FrozenBody, image: tuple[int, int, int]) -> FrozenBod
         for (_, first), (name, second) in itertools.pairwise(children):
             if not (isinstance(first, nn.Conv2d) and isinstance(second, nn.BatchNorm2d)):
                 continue
-            if first.out_channels == second.num_features:
+            complete = second.affine and second.running_mean is not None
+            if complete and first.out_channels == second.num_features:
                 fold_pair(first, second)
                 # timm's batch norms bring their activation along.
                 setattr(parent, name, getattr(second, "act", nn.Identity()))

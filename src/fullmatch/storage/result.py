@@ -180,7 +180,8 @@ class RunResult:
     def lacks_estimate(self) -> bool:
         """Whether a finished run still has to be measured by cross-validation."""
         measured = self.teacher or self.estimate or self.estimate_missing
-        return not measured and self.algorithm_name != "supervised"
+        # A baseline is measured with the run it belongs to, unless it was chosen over others.
+        return not measured and (self.algorithm_name != "supervised" or bool(self.strategies))
 
 
 def parse_result(table: JSON) -> RunResult:
