@@ -139,6 +139,25 @@ def test_exports_are_sorted_and_there(path: Path) -> None:
     assert all(hasattr(module, name) for name in exported)
 
 
+def test_no_two_public_classes_have_one_name() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(path.name)
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
+
+
+def test_functions_fit_on_a_screen() -> None:
+    """At most 40 lines after the docstring; a kernel is read differently."""
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and not path.stem.endswith("_triton"):
+                body = node.body[1:] if ast.get_docstring(node) and node.body[1:] else node.body
+                lines = (node.end_lineno or 0) - body[0].lineno + 1
+                assert lines <= 40, f"{path.name}: {node.name} has {lines} lines"
+
+
 def test_every_module_opens_with_a_sentence() -> None:
     for path in SOURCE.rglob("*.py"):
         first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines()

@@ -13,7 +13,7 @@ UNLABELED = frozenset(("", "-1", "-1.0", "nan"))
 TRAIN = frozenset(("", "train", "labeled", "unlabeled"))
 
 
-class TableRow(NamedTuple):
+class CsvRow(NamedTuple):
     """One row of the CSV file, with its line number for error messages."""
 
     line: int
@@ -64,7 +64,7 @@ def no_rows_error(path: Path) -> UserError:
     return UserError(f"{path} has no rows; add lines of path,label below its header")
 
 
-def read_rows(path: Path) -> list[TableRow]:
+def read_rows(path: Path) -> list[CsvRow]:
     """Read every row that is not blank."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -97,13 +97,13 @@ def resolve_path(folder: Path, name: str) -> str:
     return os.path.normpath(path)
 
 
-def _parse_row(line: int, cells: dict[str, str]) -> TableRow:
+def _parse_row(line: int, cells: dict[str, str]) -> CsvRow:
     label = cells.get("label", "")
     label = "" if label.lower() in UNLABELED else label
-    return TableRow(line, cells.get("path", ""), label, cells.get("split", "").lower())
+    return CsvRow(line, cells.get("path", ""), label, cells.get("split", "").lower())
 
 
-def _check_row(path: Path, row: TableRow) -> None:
+def _check_row(path: Path, row: CsvRow) -> None:
     if not row.path:
         raise UserError(f"{path}, line {row.line}: no path; add one or remove the line")
     if row.split not in TRAIN and row.split != "test":
