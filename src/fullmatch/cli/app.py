@@ -34,6 +34,7 @@ app = App(
     name="fullmatch",
     version=fullmatch.__version__,
     result_action="return_value",
+    suppress_keyboard_interrupt=False,  # `exit_on_error` shows how to resume
     help="Semi-supervised image classification: a few labels, many pictures, one classifier.",
 )
 app.command(check)
@@ -89,7 +90,9 @@ def exit_on_error(work: Callable[[], None]) -> None:
     except (CycloptsError, UserError) as error:
         print(f"fullmatch: {' '.join(str(error).split())}", file=sys.stderr)
         raise SystemExit(USER_ERROR) from None
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        if interrupt.args:  # the command that continues
+            print(f"Stopped; what is done so far is saved. Resume with:\n  {interrupt.args[0]}")
         raise SystemExit(INTERRUPTED) from None
     except BrokenPipeError:
         exit_for_closed_pipe()

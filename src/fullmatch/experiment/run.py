@@ -316,9 +316,12 @@ def start_frozen(
     if choose is not None:
         with folder.writing():
             folder.write_strategies(None)  # so that a run stopped before then compares them too
-    inputs, notes = add_features(inputs, config, options, body)
-    if choose is not None:
-        config = choose_config(config, inputs, folder, choose)
+    try:
+        inputs, notes = add_features(inputs, config, options, body)
+        if choose is not None:
+            config = choose_config(config, inputs, folder, choose)
+    except KeyboardInterrupt:  # what is done so far is in the folder, whose number nobody knows yet
+        raise KeyboardInterrupt(folder.resume_command) from None
     run = Run(folder, config, inputs)
     run.notes += notes
     accept(run)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fullmatch.cli import main
 from fullmatch.cli.commands.predict import predict
 from fullmatch.cli.commands.resume import resume
 from fullmatch.cli.commands.train import train
@@ -87,3 +88,17 @@ def test_no_strategies_for_small_pictures(
     train(str(photos), steps=1, out=tmp_path / "run", set_=["model.name=wrn-10-1"])
     assert "held-out accuracy" not in capsys.readouterr().out
     assert RunFolder.existing(tmp_path / "run").read_result().strategies == ()
+
+
+def test_an_interrupt_while_strategies_are_compared_shows_how_to_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    photos = clean_folder(tmp_path / "photos", labels=4, unlabeled=6, size=72)
+    monkeypatch.setattr("fullmatch.experiment.strategies.choose_strategy", interrupt)
+    with pytest.raises(SystemExit) as end:
+        main(["train", str(photos), "--out", str(tmp_path / "run")])
+    assert end.value.code == 130
+    assert f"Resume with:\n  fullmatch resume {tmp_path / 'run'}" in capsys.readouterr().out
