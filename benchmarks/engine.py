@@ -257,7 +257,7 @@ def current_commit() -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     import torch
 
-    from fullmatch.experiment.build import device_name
+    from fullmatch.experiment.machine import device_name
 
     cases = list_cases()
     options = parse_arguments(arguments, cases)

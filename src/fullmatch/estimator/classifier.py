@@ -36,6 +36,7 @@ from fullmatch.estimator.inputs import (
 from fullmatch.evaluation.scores import predict_probabilities
 from fullmatch.experiment.build import EVALUATION_BATCH
 from fullmatch.experiment.classifier import Classifier
+from fullmatch.experiment.machine import choose_device
 from fullmatch.experiment.run import start
 from fullmatch.experiment.settings import resolve
 from fullmatch.storage.run_folder import RunFolder
@@ -119,7 +120,7 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """(N, C) probabilities, columns as in `classes_`."""
         check_is_fitted(self)
         store = self._make_store(X)
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        device = choose_device()
         try:
             probs = predict_probabilities(
                 self.classifier_.to(device), store, batch=EVALUATION_BATCH, device=device

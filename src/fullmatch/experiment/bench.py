@@ -16,8 +16,9 @@ from torch.utils._pytree import tree_leaves
 from fullmatch.config import ExperimentConfig
 from fullmatch.core import Appearance
 from fullmatch.data import DATASETS, SemiDataset, Source, TensorStore, draw_split
-from fullmatch.experiment.build import Assembly, device_name, versions
+from fullmatch.experiment.build import Assembly
 from fullmatch.experiment.inputs import choose_split, load_source
+from fullmatch.experiment.machine import device_name, versions
 from fullmatch.experiment.settings import display_name
 from fullmatch.training.step import autocast
 

@@ -1,6 +1,5 @@
 """From a config to everything a step needs: data, algorithm and training meet here."""
 
-import platform
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -8,7 +7,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-import fullmatch
 from fullmatch import data, distributed
 from fullmatch.augment.views import Augmenter
 from fullmatch.config import ExperimentConfig
@@ -16,10 +14,11 @@ from fullmatch.core import Algorithm, Network, Task, Views
 from fullmatch.data import SemiDataset
 from fullmatch.data.feed import Feed, build_feed
 from fullmatch.data.stores.embeddings import EmbeddingStore
-from fullmatch.errors import UserError, many
+from fullmatch.errors import UserError
 from fullmatch.evaluation.scores import compute_scores, predict_probabilities
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.feature_pass import FrozenFeatures
+from fullmatch.experiment.machine import choose_device, device_name
 from fullmatch.experiment.probe import fit_initial_head
 from fullmatch.experiment.warm_start import load_initial_weights
 from fullmatch.models import build_network, feature_map_shape
@@ -305,21 +304,3 @@ def join_head(features: FrozenFeatures, network: Network) -> FrozenNetwork:
     whole = FrozenNetwork(features.model.body, features.embedding, network.head.out_features)
     whole.head.load_state_dict(network.head.state_dict())
     return whole
-
-
-def choose_device() -> torch.device:
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def device_name(device: torch.device) -> str:
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"CPU ({many(torch.get_num_threads(), 'thread')})"
-
-
-def versions() -> dict[str, str]:
-    return {
-        "fullmatch": fullmatch.__version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-    }

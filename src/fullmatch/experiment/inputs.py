@@ -3,8 +3,6 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-
 from fullmatch import data
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import SemiDataset, Source, Split
@@ -17,6 +15,7 @@ from fullmatch.experiment.feature_pass import (
     compute_features,
     load_frozen_model,
 )
+from fullmatch.experiment.machine import choose_device
 from fullmatch.storage.run_folder import RunFolder
 
 
@@ -131,7 +130,7 @@ def add_features(
         return inputs, []
     dataset, model = inputs.dataset, config.model
     frozen = load_body(inputs, config) if body is None else body
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = choose_device()
     features, notes = compute_features(
         frozen,
         dataset.images,

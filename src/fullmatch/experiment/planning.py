@@ -24,7 +24,7 @@ from fullmatch.data.sources.picture_files import PICTURE_SIZES
 from fullmatch.data.sources.survey import survey_pictures
 from fullmatch.data.stores import pictures
 from fullmatch.errors import UserError
-from fullmatch.experiment.build import Assembly, choose_device
+from fullmatch.experiment.build import Assembly
 from fullmatch.experiment.candidates import Candidate, list_candidates
 from fullmatch.experiment.cross_validation import (
     FOLDS,
@@ -34,6 +34,7 @@ from fullmatch.experiment.cross_validation import (
     fold_steps,
 )
 from fullmatch.experiment.feature_pass import SMALL_SIDE
+from fullmatch.experiment.machine import choose_device
 from fullmatch.experiment.presets import own_pictures, with_steps
 from fullmatch.models.pretrained import WeightsFile, preferred_weights
 

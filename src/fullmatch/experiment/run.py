@@ -18,7 +18,7 @@ from fullmatch.data import ImageStore, Source
 from fullmatch.data.quality.fingerprints import outlier_share
 from fullmatch.errors import NonFiniteLoss, UserError
 from fullmatch.evaluation.scores import compute_scores, finalize_scores, summarize_scores
-from fullmatch.experiment.build import Assembly, device_name, versions
+from fullmatch.experiment.build import Assembly
 from fullmatch.experiment.feature_pass import PassOptions
 from fullmatch.experiment.identity import changed_data, check_unchanged, hash_dataset, hash_test
 from fullmatch.experiment.inputs import (
@@ -35,6 +35,7 @@ from fullmatch.experiment.leakage import (
     pictures_learned_by,
     read_learned,
 )
+from fullmatch.experiment.machine import device_name, versions
 from fullmatch.experiment.settings import read_config
 from fullmatch.storage.checkpoints import (
     Checkpoint,

@@ -11,8 +11,8 @@ from fullmatch.data import ImageStore, SemiDataset, Source, Split
 from fullmatch.data.stores.image_store import evenly_spaced
 from fullmatch.errors import UserError
 from fullmatch.evaluation.calibration import apply_temperature
-from fullmatch.experiment.build import choose_device
 from fullmatch.experiment.identity import hash_test
+from fullmatch.experiment.machine import choose_device
 from fullmatch.inference.map_thumbnails import make_thumbnails
 from fullmatch.inference.novelty import BATCH, predict_with_features
 from fullmatch.inference.suggestion import SAMPLE

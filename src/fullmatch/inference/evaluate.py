@@ -8,10 +8,11 @@ from fullmatch.data import ImageStore, Source, TensorStore
 from fullmatch.errors import UserError
 from fullmatch.evaluation.intervals import wilson_interval
 from fullmatch.evaluation.scores import compute_scores, predict_probabilities
-from fullmatch.experiment.build import EVALUATION_BATCH, choose_device
+from fullmatch.experiment.build import EVALUATION_BATCH
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.inputs import load_source
 from fullmatch.experiment.leakage import describe_unknown, find_learned, read_learned
+from fullmatch.experiment.machine import choose_device
 from fullmatch.experiment.settings import read_config
 from fullmatch.inference.trained_run import require_data
 from fullmatch.storage.result import Interval, Scores

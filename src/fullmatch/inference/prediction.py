@@ -18,7 +18,7 @@ from fullmatch.data.sources.folders import IGNORED
 from fullmatch.data.stores import pictures
 from fullmatch.errors import UserError
 from fullmatch.evaluation.calibration import apply_temperature
-from fullmatch.experiment.build import choose_device
+from fullmatch.experiment.machine import choose_device
 from fullmatch.inference.novelty import load_or_fit_detector, predict_with_features
 from fullmatch.inference.trained_run import TrainedRun
 

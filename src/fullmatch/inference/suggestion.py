@@ -18,7 +18,7 @@ from torch import Tensor
 
 from fullmatch.data.stores import pictures
 from fullmatch.evaluation.calibration import apply_temperature
-from fullmatch.experiment.build import choose_device
+from fullmatch.experiment.machine import choose_device
 from fullmatch.inference.novelty import predict_with_features
 from fullmatch.inference.thumbnails import open_picture
 from fullmatch.inference.trained_run import TrainedRun

@@ -4,7 +4,6 @@ They are computed once, and serve training on a frozen body, duplicates, outlier
 wrong, the map of the report, suggestions, and the flag for novel pictures in `predict`.
 """
 
-import json
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -12,10 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import safe_open
-from safetensors.numpy import save_file
 
-from fullmatch.storage.atomic import replacing
+from fullmatch.storage.arrays import read_arrays, write_arrays
 
 FORMAT = 1
 
@@ -63,21 +60,14 @@ def write_features(path: Path, features: PictureFeatures) -> None:
         "classes": features.classes,
         "weights": features.weights,
     }
-    with replacing(path) as place:
-        place.touch()
-        mode = place.stat().st_mode
-        save_file(arrays, place, metadata={"fullmatch": json.dumps(facts)})
-        place.chmod(mode)  # safetensors writes files that only their owner may read
+    write_arrays(path, arrays, facts)
 
 
 def read_features(path: Path) -> PictureFeatures:
     """`ValueError` or `KeyError` says what is wrong with the file."""
-    with safe_open(path, framework="numpy") as file:
-        facts = json.loads((file.metadata() or {}).get("fullmatch", "{}"))
-        features, parts, labels = (file.get_tensor(n) for n in ("features", "parts", "labels"))
-        saved = file.get_tensor("probabilities") if "probabilities" in file.keys() else None  # noqa: SIM118
-    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
-        raise ValueError("another version of fullmatch wrote it")
+    arrays, facts = read_arrays(path, FORMAT)
+    features, parts, labels = (arrays[name] for name in ("features", "parts", "labels"))
+    saved = arrays.get("probabilities")
     names, classes = tuple(map(str, facts["names"])), tuple(map(str, facts["classes"]))
     rows = len(names)
     if (features.ndim, len(features)) != (2, rows) or {parts.shape, labels.shape} != {(rows,)}:

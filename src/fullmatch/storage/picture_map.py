@@ -1,16 +1,13 @@
 """map.safetensors: a run's pictures as points in the plane, for the report; needs no torch."""
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import safe_open
-from safetensors.numpy import save_file
 
-from fullmatch.storage.atomic import replacing
+from fullmatch.storage.arrays import read_arrays, write_arrays
 from fullmatch.storage.features import Part
 
 FORMAT = 1
@@ -88,23 +85,15 @@ def write_map(path: Path, picture_map: PictureMap) -> None:
         for name, kind in ARRAYS.items()
     }
     facts = {"format": FORMAT, "names": picture_map.names, "classes": picture_map.classes}
-    with replacing(path) as place:
-        place.touch()
-        mode = place.stat().st_mode
-        save_file(arrays, place, metadata={"fullmatch": json.dumps(facts)})
-        place.chmod(mode)  # safetensors makes files that only their owner may read
+    write_arrays(path, arrays, facts)
 
 
 def read_map(path: Path) -> PictureMap:
     """`ValueError` or `KeyError` says what is wrong with the file."""
-    with safe_open(path, framework="numpy") as file:
-        facts = json.loads((file.metadata() or {}).get("fullmatch", "{}"))
-        if not isinstance(facts, dict) or facts.get("format") != FORMAT:
-            raise ValueError("another version of fullmatch wrote it")
-        stored = set(file.keys())
-        if missing := [name for name in ARRAYS if name not in stored]:
-            raise KeyError(missing[0])
-        arrays = {name: file.get_tensor(name).astype(kind) for name, kind in ARRAYS.items()}
+    stored, facts = read_arrays(path, FORMAT)
+    arrays: dict[str, NDArray[Any]] = {
+        name: stored[name].astype(kind) for name, kind in ARRAYS.items()
+    }
     names, classes = tuple(map(str, facts["names"])), tuple(map(str, facts["classes"]))
     picture_map = PictureMap(**arrays, names=names, classes=classes)
     check_map(picture_map)
