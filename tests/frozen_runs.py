@@ -8,7 +8,7 @@ from torch import nn
 
 from fullmatch.config import ExperimentConfig
 from fullmatch.core import Appearance
-from fullmatch.experiment.feature_pass import FrozenModel
+from fullmatch.experiment.frozen_model import FrozenModel
 from fullmatch.experiment.settings import resolve
 from fullmatch.models import Backbone, build_network
 from fullmatch.models.frozen import FrozenBody

@@ -15,16 +15,13 @@ from fullmatch.data import TensorStore
 from fullmatch.experiment import feature_pass
 from fullmatch.experiment.feature_pass import (
     BATCH,
-    LARGE_SIZES,
-    SMALL_SIDE,
-    SMALL_SIZES,
     FeaturePass,
     FrozenFeatures,
     PassOptions,
-    choose_sizes,
     compute_features,
     embed_rows,
 )
+from fullmatch.experiment.frozen_model import LARGE_SIZES, SMALL_SIDE, SMALL_SIZES, choose_sizes
 from fullmatch.models.frozen import Embedding
 from tests.frozen_runs import SIZES, tiny_model
 from tests.full_disk import full_disk

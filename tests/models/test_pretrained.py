@@ -12,7 +12,7 @@ from torch import nn
 
 from fullmatch.core import Appearance
 from fullmatch.errors import UserError
-from fullmatch.experiment.feature_pass import load_frozen_model, packaged_classifier
+from fullmatch.experiment.frozen_model import load_frozen_model, packaged_classifier
 from fullmatch.models import Backbone, build_network, pretrained
 from fullmatch.models.pretrained import (
     PACKAGES,

@@ -14,47 +14,20 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fullmatch.augment.views import Augmenter
-from fullmatch.core import Appearance
 from fullmatch.data import ImageStore
 from fullmatch.data.quality.fingerprints import compute_digests
 from fullmatch.data.stores.image_store import evenly_spaced
-from fullmatch.errors import UserError
-from fullmatch.models import Backbone, build_network
-from fullmatch.models.frozen import Embedding, FrozenBody, fold_batch_norms
-from fullmatch.models.pretrained import (
-    Origin,
-    WeightsFile,
-    copy_packaged,
-    describe_weights,
-    find_weights,
-    read_packaged,
-)
-from fullmatch.models.weights import load_weights, use_published_normalization
+from fullmatch.experiment.frozen_model import FrozenModel
+from fullmatch.models.frozen import Embedding, fold_batch_norms
 from fullmatch.training.randomness import preserve_rng, seed_step
 
 BATCH = 8  # larger ones leave the caches of a CPU
 GPU_BATCH = 256
 FITTED = 10_000  # pictures that the embedding is fitted on, at most
-SMALL_SIDE = 160  # of pictures that are enlarged rather than shrunk
-SMALL_SIZES, LARGE_SIZES = (96, 160, 224), (160, 224, 288)
 Progress = Callable[[int, int], object]  # pictures done, and in all
-
-
-@dataclass(frozen=True)
-class FrozenModel:
-    """A pretrained network whose body stays as it is."""
-
-    body: FrozenBody
-    appearance: Appearance  # how its pictures are normalized
-    widths: tuple[int, ...]  # of the parts of a descriptor
-    identity: str  # changes with the weights and the picture sizes
-    note: str  # which weights these are
-
-    def to(self, device: torch.device) -> "FrozenModel":
-        return replace(self, body=self.body.to(device))
 
 
 @dataclass(frozen=True)
@@ -75,61 +48,6 @@ class FrozenFeatures:
     @property
     def plain(self) -> Tensor:
         return self.training[:, 0]
-
-
-def choose_sizes(side: int) -> tuple[int, ...]:
-    """Picture sizes that a body looks at, for pictures of this side."""
-    return SMALL_SIZES if side <= SMALL_SIDE else LARGE_SIZES
-
-
-def load_frozen_model(
-    name: str, appearance: Appearance, side: int, weights: Path | None = None
-) -> FrozenModel:
-    """A network with published weights, from a file, a cache or an installed package."""
-    network = build_network(name, 2, (3, 224, 224))
-    if not isinstance(network, Backbone):
-        raise UserError(
-            f"model {name!r} has no pretrained weights; choose one of: fullmatch list models"
-        )
-    classifier, note, identity = load_body(name, network, weights)
-    sizes = choose_sizes(side)
-    body = FrozenBody(network.body, classifier, sizes)
-    width = network.head.in_features
-    return FrozenModel(
-        body=body,
-        appearance=use_published_normalization(appearance, network),
-        widths=(width,) if classifier is None else (width, classifier.out_features),
-        identity=f"{identity} {'x'.join(map(str, sizes))}",
-        note=note,
-    )
-
-
-def load_body(name: str, network: Backbone, path: Path | None) -> tuple[nn.Linear | None, str, str]:
-    """Fill the body; returns its classifier, a sentence, and what identifies the weights."""
-    found = None if path is not None else find_weights(name)
-    if path is None and found is None:
-        raise UserError(
-            f"no pretrained weights of {name} on this machine; pass a file: --weights FILE, "
-            "or install one that carries its weights: fullmatch list models"
-        )
-    if found is not None and found.origin is Origin.PACKAGE:
-        copy_packaged(found, network.body)
-        return packaged_classifier(found), describe_weights(found), f"{name} {found.package}"
-    path = found.path if found is not None else path
-    assert path is not None
-    note = load_weights(path, network, name, ())
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-    return None, note, f"{name} {digest}"
-
-
-def packaged_classifier(weights: WeightsFile) -> nn.Linear:
-    *_, weight, bias = read_packaged(weights)
-    classifier = nn.Linear(weight.shape[1], weight.shape[0])
-    with torch.no_grad():
-        classifier.weight.copy_(weight)
-        classifier.bias.copy_(bias)
-    return classifier
 
 
 class FeaturePass:

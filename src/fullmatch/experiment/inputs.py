@@ -8,13 +8,8 @@ from fullmatch.config import ExperimentConfig
 from fullmatch.data import SemiDataset, Source, Split
 from fullmatch.data.quality.cleaning import clean_dataset
 from fullmatch.errors import UserError, many
-from fullmatch.experiment.feature_pass import (
-    FrozenFeatures,
-    FrozenModel,
-    PassOptions,
-    compute_features,
-    load_frozen_model,
-)
+from fullmatch.experiment.feature_pass import FrozenFeatures, PassOptions, compute_features
+from fullmatch.experiment.frozen_model import FrozenModel, load_frozen_model
 from fullmatch.experiment.machine import choose_device
 from fullmatch.storage.run_folder import RunFolder
 

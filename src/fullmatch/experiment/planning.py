@@ -33,7 +33,7 @@ from fullmatch.experiment.cross_validation import (
     VERY_FEW,
     fold_steps,
 )
-from fullmatch.experiment.feature_pass import SMALL_SIDE
+from fullmatch.experiment.frozen_model import SMALL_SIDE
 from fullmatch.experiment.machine import choose_device
 from fullmatch.experiment.presets import own_pictures, with_steps
 from fullmatch.models.pretrained import WeightsFile, preferred_weights
