@@ -7,7 +7,7 @@ import torch
 
 from fullmatch.data import Source
 from fullmatch.experiment.candidates import Candidate, list_candidates, weights_file
-from fullmatch.experiment.planning import blank_source
+from fullmatch.experiment.source_scan import blank_source
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 

@@ -15,12 +15,11 @@ from fullmatch.experiment.planning import (
     MAX_STEPS,
     PlanOptions,
     TrainingPlan,
-    blank_source,
     make_plan,
     measure_step_seconds,
-    scan_source,
 )
 from fullmatch.experiment.presets import own_pictures
+from fullmatch.experiment.source_scan import blank_source, scan_source
 from fullmatch.models.pretrained import Origin, WeightsFile
 from tests.own_pictures import clean_folder, picture, save
 

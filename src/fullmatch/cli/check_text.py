@@ -6,7 +6,8 @@ from pathlib import Path
 
 from fullmatch.data.quality.check import DataCheck
 from fullmatch.errors import UserError, many
-from fullmatch.experiment.planning import PlanOptions, TrainingPlan, blank_source, make_plan
+from fullmatch.experiment.planning import PlanOptions, TrainingPlan, make_plan
+from fullmatch.experiment.source_scan import blank_source
 
 MAX_FILES = 3  # listed per finding on the screen; all of them are in the file
 MAX_CLASSES = 10  # listed one by one

@@ -8,21 +8,14 @@ import bisect
 import itertools
 import math
 import statistics
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import torch
 
-from fullmatch import data
 from fullmatch.config import ExperimentConfig
-from fullmatch.core import Appearance
-from fullmatch.data import SemiDataset, Source, TensorStore
-from fullmatch.data.dataset import sort_classes
-from fullmatch.data.sources.picture_files import PICTURE_SIZES
-from fullmatch.data.sources.survey import survey_pictures
-from fullmatch.data.stores import pictures
+from fullmatch.data import SemiDataset, Source
 from fullmatch.errors import UserError
 from fullmatch.experiment.build import Assembly
 from fullmatch.experiment.candidates import Candidate, list_candidates
@@ -36,6 +29,7 @@ from fullmatch.experiment.cross_validation import (
 from fullmatch.experiment.frozen_model import SMALL_SIDE
 from fullmatch.experiment.machine import choose_device
 from fullmatch.experiment.presets import own_pictures, with_steps
+from fullmatch.experiment.source_scan import blank_copy
 from fullmatch.models.pretrained import WeightsFile, preferred_weights
 
 MINUTES = 10.0
@@ -251,63 +245,3 @@ def measure_step_seconds(config: ExperimentConfig, source: Source) -> float:
     trainer = Assembly(eager, SemiDataset.from_source(source)).trainer
     clock = [record.seconds for record in trainer.run(until=steps) if record.metrics]
     return statistics.median(b - a for a, b in itertools.pairwise(clock))
-
-
-def scan_source(path: Path) -> Source:
-    """As much of a source as planning needs, from file names and headers; nothing is decoded."""
-    if not path.is_dir() and path.suffix.lower() != ".csv":
-        return data.load(str(path))
-    survey = survey_pictures(path)
-    labels = Counter(label for _, label in survey.labeled)
-    if len(labels) < 2:
-        return data.load(str(path))  # its error says what is missing
-    paths = [file for file, _, _ in survey.items()]
-    headers = [
-        header
-        for header in pictures.map_in_threads(
-            lambda file: pictures.try_read(pictures.read_header, file), paths
-        )
-        if header is not None
-    ]
-    median = statistics.median(side for side, _ in headers) if headers else PICTURE_SIZES[0]
-    return blank_source(
-        {name: labels[name] for name in sort_classes(labels)},
-        unlabeled=len(survey.unlabeled),
-        test=len(survey.test),
-        side=max((side for side in PICTURE_SIZES if side <= median), default=PICTURE_SIZES[0]),
-        channels=1 if all(gray for _, gray in headers) else 3,
-    )
-
-
-def blank_source(
-    classes: Mapping[str, int], *, unlabeled: int, test: int, side: int, channels: int
-) -> Source:
-    """A source of the given numbers and shape whose pictures are blank and take no memory."""
-
-    def blank(count: int) -> TensorStore:
-        image = torch.zeros(1, channels, side, side, dtype=torch.uint8)
-        return TensorStore(image.expand(count, -1, -1, -1))
-
-    labels = torch.arange(len(classes)).repeat_interleave(torch.tensor(list(classes.values())))
-    return Source(
-        name="plan",
-        images=blank(len(labels) + unlabeled),
-        labels=torch.cat([labels, torch.full((unlabeled,), -1)]),
-        test=blank(test) if test else None,
-        classes=tuple(classes),
-        appearance=Appearance(
-            mean=(0.5,) * channels, std=(0.25,) * channels, padding=max(1, side // 8)
-        ),
-    )
-
-
-def blank_copy(source: Source, side: int) -> Source:
-    """Blank pictures as many as in the source, at another size, to time steps with."""
-    counts = torch.bincount(source.labels[source.labels >= 0], minlength=source.num_classes)
-    return blank_source(
-        dict(zip(source.classes, counts.tolist(), strict=True)),
-        unlabeled=int((source.labels < 0).sum()),
-        test=0,
-        side=side,
-        channels=source.images.shape[0],
-    )

@@ -31,7 +31,14 @@ DECISIVE = (
     *("experiment", "losses", "models", "storage", "training"),
 )
 # Files of these packages that only choose settings, which are part of a run's identity anyway.
-SETTINGS_ONLY = ("bench.py", "candidates.py", "planning.py", "presets.py", "settings.py")
+SETTINGS_ONLY = (
+    "bench.py",
+    "candidates.py",
+    "planning.py",
+    "presets.py",
+    "settings.py",
+    "source_scan.py",
+)
 EQUIVALENT = "equivalent_code.csv"  # pairs of code hashes that were shown to give equal numbers
 # Settings that change where or how a run is executed, never its result.
 IRRELEVANT = {

@@ -138,7 +138,8 @@ def plan_own_pictures(
     minutes: float | None,
 ) -> "TrainingPlan | None":
     """Settings that suit the user's own pictures and this machine; None for a benchmark."""
-    from fullmatch.experiment.planning import PlanOptions, make_plan, scan_source
+    from fullmatch.experiment.planning import PlanOptions, make_plan
+    from fullmatch.experiment.source_scan import scan_source
 
     path = own_pictures(data)
     if path is None or not path.exists():  # loading it will say that it does not exist
