@@ -6,8 +6,9 @@ from typing import Any, Protocol
 
 import pytest
 
-from fullmatch.report import sentences
-from fullmatch.storage.result import HealthFinding, Verdict
+from fullmatch.reports import sentences
+from fullmatch.reports.page import render_result
+from fullmatch.storage.result import HealthFinding, OpenSetScores, Verdict
 from fullmatch.storage.runs import StoredRun, read_run
 from tests.written_runs import make_comparison, make_estimate, write_run
 
@@ -32,6 +33,18 @@ def test_headline_of_a_finished_run(make_run: MakeRun) -> None:
     headline = plain(sentences.render_headline(make_run()))
     assert "<strong>66.7 %</strong> of 12 test pictures" in headline
     assert "56.7 to 76.7 %" in headline
+
+
+def test_unknown_classes(make_run: MakeRun) -> None:
+    assert sentences.describe_unknown(make_run("plain")) == ""
+    scores = OpenSetScores(images=7, auroc=0.75)
+    run = make_run("open", unknown_classes=("bird",), open_set=scores)
+    sentence = plain(sentences.describe_unknown(run))
+    assert sentence.startswith("Unknown classes (bird): 7 test pictures, ")
+    assert sentence in plain(render_result(run))
+    assert "12 test pictures of known classes are classified" in sentences.render_headline(run)
+    unfinished = make_run("unfinished", finished=False)
+    assert sentences.describe_unknown(unfinished) == ""
 
 
 def test_headline_of_an_unfinished_run(make_run: MakeRun) -> None:
@@ -98,6 +111,14 @@ def test_no_verdict(make_run: MakeRun) -> None:
     assert "not known" in sentences.describe_verdict(make_run())
     assert sentences.describe_verdict(make_run("labels", algorithm="supervised")) == ""
     assert sentences.describe_verdict(make_run("early", finished=False)) == ""
+
+
+def test_balanced_accuracy_of_uneven_classes(make_run: MakeRun) -> None:
+    assert sentences.describe_classes(make_run()) == ""
+    text = plain(sentences.describe_classes(make_run("uneven", labels_by_class=(9, 2, 2))))
+    assert "balanced accuracy (the mean of the classes' recalls) 66.7 %" in text
+    assert text.endswith("lowest recall 0.0 %, of class fox.")
+    assert sentences.describe_classes(make_run("stopped", finished=False)) == ""
 
 
 def test_numbers_chosen_on_the_test_are_marked(make_run: MakeRun) -> None:

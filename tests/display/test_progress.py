@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fullmatch.cli import terminal
-from fullmatch.cli.progress import FoldLines, TrainingProgress
+from fullmatch.display import terminal
+from fullmatch.display.progress import FoldLines, TrainingProgress
 from fullmatch.experiment.cross_validation import FoldProgress
 from fullmatch.training.trainer import Record
 from tests.small_runs import begin, config
@@ -74,7 +74,7 @@ def test_one_line_per_fold(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines, now = FoldLines(), 0.0
-    monkeypatch.setattr("fullmatch.cli.progress.monotonic", lambda: now)
+    monkeypatch.setattr("fullmatch.display.progress.monotonic", lambda: now)
     for fold in range(1, 4):  # the first fold was finished earlier
         for baseline in (False, True):
             for step in (0, 50, 100):

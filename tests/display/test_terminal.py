@@ -4,8 +4,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from fullmatch.cli.terminal import TextTable, show_evaluation, show_result, show_rounds
+from fullmatch.display import terminal
+from fullmatch.display.terminal import (
+    TextTable,
+    can_draw_bars,
+    print_line,
+    show_evaluation,
+    show_result,
+    show_rounds,
+    showing,
+)
 from fullmatch.inference.evaluate import Evaluation
 from fullmatch.storage.result import FinalScores, PairedComparison, RunResult, Scores, Verdict
 from fullmatch.storage.run_folder import RunFolder
@@ -127,7 +137,8 @@ def test_evaluation_with_odd_class_names(capsys: pytest.CaptureFixture[str]) -> 
     assert text.startswith("2 of 5 test images are left out\n")
     assert "my [pets], 3 test images" in text
     assert "66.7 % (20.0 to 94.0)" in text
-    assert "class [red]cat" in text
+    assert "recall of class [red]cat" in text
+    assert "balanced accuracy" in text
     assert "no images" in text
     assert "top-5" not in text
 
@@ -149,3 +160,18 @@ def test_text_tables_keep_long_lines_and_brackets(capsys: pytest.CaptureFixture[
     heading, row = capsys.readouterr().out.splitlines()
     assert heading == "name     text"
     assert row == "[bold]x  " + "y" * 200
+
+
+def test_nothing_is_shown_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    with showing(False), showing(True):  # an inner caller does not turn it on again
+        print_line("unseen")
+        assert not can_draw_bars()
+    print_line("[bold]:cat: seen")
+    assert capsys.readouterr().out == "[bold]:cat: seen\n"
+
+
+@pytest.mark.parametrize("widgets", [True, False])
+def test_bars_in_notebooks_need_widgets(widgets: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "console", Console(force_jupyter=True))
+    monkeypatch.setattr(terminal, "find_spec", lambda name: object() if widgets else None)
+    assert can_draw_bars() == widgets

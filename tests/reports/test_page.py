@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fullmatch.report import page
+from fullmatch.reports import page
 from fullmatch.storage.predictions import Album, Predictions
 from fullmatch.storage.result import HealthFinding
 from fullmatch.storage.runs import StoredRun, read_run
@@ -90,7 +90,7 @@ def test_classes_by_their_held_out_labels(tmp_path: Path) -> None:
     estimate = make_estimate(per_class=per_class)
     path = write_run(tmp_path / "run", classes=ODD, test=False, evaluated=False, estimate=estimate)
     text = parse_page(page.render_report(read_run(path))).text
-    table = text[text.index("Accuracy on held-out labels") :]
+    table = text[text.index("Recall on held-out labels") :]
     assert table.index(ODD[2]) < table.index(ODD[0]) < table.index(ODD[1])
     assert "not measured" in table[table.index(ODD[1]) :]
 
@@ -170,7 +170,7 @@ def test_thousand_classes_make_a_page_of_reasonable_size(tmp_path: Path) -> None
 
 
 def test_needs_no_torch() -> None:
-    code = "import sys, fullmatch.report.page, fullmatch.cli.commands.report\n"
+    code = "import sys, fullmatch.reports.page, fullmatch.cli.commands.report\n"
     code += "assert not {'torch', 'matplotlib.pyplot'} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

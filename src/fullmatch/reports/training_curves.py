@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter
 
 from fullmatch.pages.palette import LIGHT, SERIES
-from fullmatch.report.chart import (
+from fullmatch.reports.chart import (
     Chart,
     add_legend_above,
     chart_style,

@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 
 from fullmatch.pages.palette import LIGHT
-from fullmatch.report import training_curves
-from fullmatch.report.training_curves import LabeledCurve
+from fullmatch.reports import training_curves
+from fullmatch.reports.training_curves import LabeledCurve
 from fullmatch.storage.runs import StepCurve, read_run
-from tests.report.svg import check_chart, parse_svg, texts
+from tests.reports.svg import check_chart, parse_svg, texts
 from tests.written_runs import write_run
 
 

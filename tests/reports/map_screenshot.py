@@ -1,4 +1,4 @@
-"""The picture of the map in the docs: python -m tests.report.map_screenshot docs/images/map.png."""
+"""Takes the picture of the map in the docs: python -m tests.reports.map_screenshot FILE."""
 
 import base64
 import sys
@@ -16,7 +16,7 @@ from fullmatch.data import Source
 from fullmatch.inference.map_thumbnails import make_thumbnails
 from fullmatch.inference.picture_map import build_map
 from fullmatch.pages.frame import render_page, write_page
-from fullmatch.report.map import make_map_section
+from fullmatch.reports.map import make_map_section
 from fullmatch.storage.features import Part, PictureFeatures
 from fullmatch.storage.picture_map import PictureMap
 from tests.browser import browser, prefer, resize, visit

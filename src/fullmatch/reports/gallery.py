@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PIL import Image
 
 from fullmatch.pages.markup import Markup, tag
-from fullmatch.report.tables import PERCENT
+from fullmatch.reports.tables import PERCENT
 from fullmatch.storage.predictions import Album
 
 LONGEST_NAME = 20  # characters of a file name, two lines on a phone

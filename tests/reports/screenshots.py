@@ -1,4 +1,4 @@
-"""Screenshots of a report for the docs: python -m tests.report.screenshots REPORT FOLDER."""
+"""Screenshots of a report for the docs: python -m tests.reports.screenshots REPORT FOLDER."""
 
 import base64
 import sys

@@ -1,6 +1,7 @@
 """Training with live progress: a bar, notes, and interrupts that lose nothing."""
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
@@ -8,10 +9,11 @@ from typing import Any, Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from fullmatch.cli import terminal
-from fullmatch.cli.terminal import print_note
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source
+from fullmatch.display import terminal
+from fullmatch.display.stages import show_stages
+from fullmatch.display.terminal import can_draw_bars, print_line, print_note
 from fullmatch.evaluation.wording import percent
 from fullmatch.experiment.baseline import compare_with_baseline, prepare_baseline
 from fullmatch.experiment.cross_validation import CrossValidation, FoldProgress
@@ -24,23 +26,27 @@ from fullmatch.storage.metrics_log import LogRecord
 from fullmatch.storage.run_folder import RunFolder
 from fullmatch.training.trainer import Record
 
-INTERRUPTED = 130  # exit code of a program that was stopped by Ctrl-C
 
+def train_with_progress(run: Run, records: Iterator[Record] | None = None) -> None:
+    """Train to the end with a progress bar; an interrupt saves, shows how to resume, and is raised.
 
-def train_with_progress(run: Run) -> None:
-    """Train to the end with a progress bar; an interrupt saves and shows how to resume."""
+    `records` are those of a training that others have begun to watch.
+    """
     for note in (*run.notes, *run.recovery):
         print_note(note)
     with pausing_on_interrupt(run), TrainingProgress(run) as progress:
-        for record in train_with_rollback(run):
+        for record in train_with_rollback(run) if records is None else records:
             progress.show(record)
             for finding in run.monitor.check(LogRecord(record.step, record.metrics)):
                 print_note(finding.sentence())
             if record.paused:
                 progress.stop()
-                print(f"Stopped and saved at step {record.step}. Resume with:")
-                print(f"  {run.folder.resume_command}")
-                raise SystemExit(INTERRUPTED)
+                print_line(f"Stopped and saved at step {record.step}. Resume with:")
+                print_line(f"  {run.folder.resume_command}")
+                if record.step and not run.folder.is_baseline:
+                    print_line("Or finish with what it has learned so far:")
+                    print_line(f"  {run.folder.resume_command} --finish")
+                raise KeyboardInterrupt
     for health in run.result.health:
         if health.kind not in run.monitor.reported:
             print_note(health.sentence())
@@ -51,7 +57,8 @@ def train_baseline_with_progress(folder: RunFolder, source: Source | None = None
     run = prepare_baseline(folder, source)
     if run is not None:
         fresh = ", from new weights" if read_config(folder).model.start is not None else ""
-        print(f"\nThe same network on the labels only{fresh}:")
+        print_line("")
+        print_line(f"The same network on the labels only{fresh}:")
         train_with_progress(run)
     compare_with_baseline(folder)
 
@@ -64,8 +71,11 @@ def estimate_with_progress(folder: RunFolder, source: Source | None = None) -> N
             return
         run_folds(folder, validation)
     except KeyboardInterrupt:
-        print("Stopped. The model is trained, and the finished folds of the estimate are saved.")
-        print(f"Resume with:\n  {folder.resume_command}")
+        print_line(
+            "Stopped. The model is trained, and the finished folds of the estimate are saved."
+        )
+        print_line("Resume with:")
+        print_line(f"  {folder.resume_command}")
         raise
     reported = {finding.kind for finding in folder.read_result().health}
     for finding in store_estimate(folder, validation).health:
@@ -80,14 +90,13 @@ def run_folds(folder: RunFolder, validation: CrossValidation) -> None:
             "trained with the unlabeled pictures and on the labels only, "
             f"{validation.config.training.steps} steps"
         )
-    console = terminal.console
-    bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+    bar = Progress(console=terminal.console, transient=True, disable=not can_draw_bars())
     with folder.locked(), folder.writing(), bar:
         task = bar.add_task("cross-validation", total=1.0)
         lines = FoldLines()
         for progress in validation.run():
             bar.update(task, completed=progress.done)
-            if not console.is_terminal:
+            if bar.disable:
                 lines.show(progress)
 
 
@@ -106,19 +115,18 @@ class FoldLines:
         self.fold = progress.fold
         done, started = self.start
         left = (monotonic() - started) / (progress.done - done) * (1 - progress.done)
-        print(f"estimate {progress.fold}/{progress.folds}  {left:.0f} s left", flush=True)
+        print_line(f"estimate {progress.fold}/{progress.folds}  {left:.0f} s left")
 
 
 class TrainingProgress:
-    """Steps, time left and metrics: a live bar in a terminal, about ten lines elsewhere."""
+    """Steps, time left and metrics: a moving bar, or about ten lines."""
 
     def __init__(self, run: Run) -> None:
-        console = terminal.console
         self.name = display_name(run.config.algorithm)
         self.total = run.config.training.steps
         self.line_every = max(1, self.total // 10)
         self.next_line = 0
-        self.live = console.is_terminal
+        self.live = can_draw_bars()
         self.accuracy = ""  # of the last evaluation
         self.bar = Progress(
             TextColumn("[bold]{task.description}"),
@@ -126,13 +134,13 @@ class TrainingProgress:
             MofNCompleteColumn(),
             TimeRemainingColumn(),
             TextColumn("{task.fields[metrics]}"),
-            console=console,
+            console=terminal.console,
             disable=not self.live,
         )
         step = run.state.step
         self.task = self.bar.add_task(self.name, total=self.total, completed=step, metrics="")
         # Step and seconds of the previous record; None if the first one includes compilation.
-        self.previous = (step, 0.0) if run.eager else None
+        self.previous = (step, 0.0) if not run.compiled else None
 
     def __enter__(self) -> Self:
         self.bar.start()
@@ -152,7 +160,7 @@ class TrainingProgress:
         if not self.live and (record.step >= self.next_line or record.step == self.total):
             steps = f"{self.name} {record.step}/{self.total}"
             parts = (steps, self.describe_time_left(record), metrics)
-            print("  ".join(filter(None, parts)), flush=True)
+            print_line("  ".join(filter(None, parts)))
             self.next_line = record.step + self.line_every
         self.previous = (record.step, record.seconds)
 
@@ -178,6 +186,9 @@ class TrainingProgress:
 @contextmanager
 def pausing_on_interrupt(run: Run) -> Iterator[None]:
     """The first Ctrl-C or SIGTERM finishes the step and saves; the second stops at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread receives signals
+        return
 
     def handle(number: int, frame: Any) -> None:
         if run.trainer.stop:
@@ -194,28 +205,9 @@ def pausing_on_interrupt(run: Run) -> Iterator[None]:
 
 @contextmanager
 def feature_progress(config: ExperimentConfig) -> Iterator[PassOptions]:
-    """A bar for the feature pass of a frozen body, or lines outside a terminal."""
-    if config.model.body != "frozen":
+    """A bar for the feature pass of a pretrained body, or lines outside a terminal."""
+    if config.model.body == "trained":
         yield PassOptions()
         return
-    bar = Progress(
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=terminal.console,
-        disable=not terminal.console.is_terminal,
-        transient=True,
-    )
-    task = bar.add_task("features", total=None)
-    printed = 0
-
-    def show(done: int, total: int) -> None:
-        nonlocal printed
-        bar.update(task, completed=done, total=total)
-        if not terminal.console.is_terminal and (done >= printed + max(500, total // 10)):
-            print(f"features {done:,}/{total:,}", flush=True)
-            printed = done
-
-    with bar:
-        yield PassOptions(progress=show)
+    with show_stages() as stages:
+        yield PassOptions(progress=stages.begin("features"))

@@ -13,9 +13,9 @@ import pytest
 from fullmatch.pages.frame import render_page, resource
 from fullmatch.pages.markup import Markup
 from fullmatch.pages.palette import DARK, LIGHT
-from fullmatch.report import map as report_map
-from fullmatch.report.map import assign_markers, group_classes, make_map_section, render_map
-from fullmatch.report.page import render_report
+from fullmatch.reports import map as report_map
+from fullmatch.reports.map import assign_markers, group_classes, make_map_section, render_map
+from fullmatch.reports.page import render_report
 from fullmatch.storage.features import Part
 from fullmatch.storage.json_files import DamagedFile
 from fullmatch.storage.picture_map import ARRAYS, PictureMap, Thumbnails, write_map
@@ -119,7 +119,7 @@ def test_classes_of_one_color_are_far_apart() -> None:
 
 
 def test_the_script_draws_every_shape() -> None:
-    script = resource("map.js", "fullmatch.report")
+    script = resource("map.js", "fullmatch.reports")
     shapes = {int(number) for number in re.findall(r"shape === (\d)", script)}
     assert shapes == set(range(report_map.SHAPES))
 
@@ -172,12 +172,11 @@ def test_notes_about_thumbnails() -> None:
     assert "They were <moved>." in parse_map(picture_map, missing).text
 
 
-def test_very_many_pictures_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_map, "MOST_POINTS", 300)
+def test_very_many_pictures_are_sampled() -> None:
     picture_map = make_map(1000)
     rows = picture_map.choose_rows(300)
     thumbnails = Thumbnails((b"",), np.arange(0, 1000, 2), (8, 8), (16, 16), 16, 2000)
-    markup = render_map(picture_map, thumbnails)
+    markup = render_map(picture_map, thumbnails, most_points=300)
     assert "The map shows 300 of 1,000 pictures" in markup
     data = read_data(markup)
     assert data["names"] == [picture_map.names[row] for row in rows]
@@ -218,7 +217,7 @@ def test_section_of_a_report(tmp_path: Path) -> None:
     page = parse_page(render_report(read_run(path)))
     assert "Map of the pictures" in page.text
     assert "map" in page.values("id")
-    assert page.scripts[1] == resource("map.js", "fullmatch.report")
+    assert page.scripts[1] == resource("map.js", "fullmatch.reports")
     assert "Map of 60 pictures" in page.values("aria-label")
 
 

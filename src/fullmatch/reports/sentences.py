@@ -9,10 +9,12 @@ from fullmatch.evaluation.wording import (
     capitalize,
     describe_comparison,
     describe_not_measured,
+    describe_open_set,
+    describe_recall,
     describe_without_start,
 )
 from fullmatch.pages.markup import Markup, join, tag
-from fullmatch.report.tables import PERCENT, format_interval, format_percent, sort_by_accuracy
+from fullmatch.reports.tables import PERCENT, format_interval, format_percent, sort_by_accuracy
 from fullmatch.storage.result import Estimate, FinalScores
 from fullmatch.storage.runs import StoredRun
 
@@ -26,7 +28,7 @@ def render_headline(run: StoredRun) -> Markup:
     if run.result is None:
         return tag("p", describe_progress(run), class_="answer")
     if run.scores is not None:
-        return render_test_accuracy(run.scores)
+        return render_test_accuracy(run.scores, " of known classes" * bool(run.result.open_set))
     if run.estimate is not None:
         return render_estimate(run.estimate)
     unknown = "The accuracy is not known: there are no test pictures."
@@ -39,11 +41,12 @@ def describe_progress(run: StoredRun) -> str:
     return f"This run is not finished: step {run.steps_done:,} of {run.steps:,}.{so_far}"
 
 
-def render_test_accuracy(scores: FinalScores) -> Markup:
+def render_test_accuracy(scores: FinalScores, kind: str = "") -> Markup:
+    """`kind` says which test pictures are meant, if not all of them."""
     return tag(
         "p",
         tag("strong", format_percent(scores.top1)),
-        f" of {scores.images:,} test pictures are classified correctly "
+        f" of {scores.images:,} test pictures{kind} are classified correctly "
         f"(95{PERCENT} interval {format_interval(scores.interval)}).",
         class_="answer",
     )
@@ -62,7 +65,7 @@ def render_estimate(estimate: Estimate) -> Markup:
 
 
 def describe_verdict(run: StoredRun) -> str:
-    """Whether the unlabeled pictures helped; empty where that is no question."""
+    """Whether the unlabeled pictures helped; empty where there is nothing to compare."""
     if run.result is None:
         return ""
     if sentence := describe_comparison(run.result, "pictures"):
@@ -73,6 +76,11 @@ def describe_verdict(run: StoredRun) -> str:
             "baseline to compare with."
         )
     return ""
+
+
+def describe_classes(run: StoredRun) -> str:
+    """Balanced accuracy and the weakest class; empty where classes are even."""
+    return "" if run.result is None else describe_recall(run.result).replace(" %", PERCENT)
 
 
 def describe_choice(run: StoredRun) -> str:
@@ -91,6 +99,14 @@ def describe_choice(run: StoredRun) -> str:
             f"{format_percent(scores.best_chosen_on_test)}."
         )
     return text
+
+
+def describe_unknown(run: StoredRun) -> str:
+    """How well pictures of unknown classes are recognized; empty without such classes."""
+    if run.result is None or run.scores is None:
+        return ""
+    sentence = describe_open_set(run.result.unknown_classes, run.result.open_set)
+    return sentence.replace(" %", PERCENT).replace("test image", "test picture")
 
 
 def render_health(run: StoredRun) -> Markup:

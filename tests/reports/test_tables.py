@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fullmatch.report import tables
-from fullmatch.storage.result import FinalScores, Verdict
+from fullmatch.reports import tables
+from fullmatch.storage.result import FinalScores, OpenSetScores, Verdict
 from fullmatch.storage.runs import StoredRun, read_run
 from tests.written_runs import make_comparison, make_estimate, write_run
 
@@ -97,6 +97,17 @@ def test_comparison_of_finished_and_unfinished(tmp_path: Path) -> None:
     assert read_cells(table, 1)[3:6] == ["6", "30 of 5,000", tables.EMPTY]
 
 
+def test_comparison_of_unknown_classes(tmp_path: Path) -> None:
+    scores = OpenSetScores(images=7, auroc=0.75)
+    one = read_run(write_run(tmp_path / "one", unknown_classes=("bird",), open_set=scores))
+    two = read_run(write_run(tmp_path / "two"))
+    table = tables.render_comparison(["one", "two"], [one, two])
+    assert read_cells(table, 0)[-1] == "75.0\u00a0%"
+    assert read_cells(table, 1)[-1] == tables.EMPTY
+    assert "AUROC, unknown classes" in table
+    assert "AUROC" not in tables.render_comparison(["two"], [two])
+
+
 def test_comparison_of_estimates(tmp_path: Path) -> None:
     gain = make_comparison(-0.04, (-0.2, 0.1), Verdict.UNCLEAR)
     estimate = make_estimate(accuracy=0.75, interval=(0.5, 0.9), gain=gain)
@@ -115,3 +126,15 @@ def test_comparison_of_estimates(tmp_path: Path) -> None:
     assert read_cells(mixed, 1)[5] == "66.7\u00a0%"
     assert tables.ESTIMATED in mixed
     assert tables.ESTIMATED not in tables.render_comparison(["two", "three"], [two, three])
+
+
+def test_comparison_has_balanced_accuracy_where_test_classes_are_uneven(tmp_path: Path) -> None:
+    even = read_run(write_run(tmp_path / "even"))
+    assert "Balanced accuracy" not in tables.render_comparison(["even"], [even])
+    assert even.scores is not None
+    scores = replace(even.scores, confusion=((8, 0, 0), (0, 2, 0), (2, 0, 0)))
+    uneven = read_run(write_run(tmp_path / "uneven", teacher=scores))
+    table = tables.render_comparison(["even", "uneven"], [even, uneven])
+    assert "Balanced accuracy" in table
+    assert read_cells(table, 0)[7] == tables.EMPTY
+    assert read_cells(table, 1)[7] == "66.7\u00a0%"

@@ -3,7 +3,7 @@
 import re
 from xml.etree import ElementTree
 
-from fullmatch.report.chart import Chart
+from fullmatch.reports.chart import Chart
 
 
 def parse_svg(chart: Chart | None, prefix: str = "it") -> ElementTree.Element:

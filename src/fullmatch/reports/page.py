@@ -7,10 +7,11 @@ import numpy as np
 
 from fullmatch.pages.frame import Section, render_page
 from fullmatch.pages.markup import Markup, join, tag
-from fullmatch.report import score_charts, sentences, tables, training_curves
-from fullmatch.report.chart import render_charts
-from fullmatch.report.gallery import render_gallery
-from fullmatch.report.map import make_map_section
+from fullmatch.reports import score_charts, sentences, tables, training_curves
+from fullmatch.reports.chart import render_charts
+from fullmatch.reports.findings import make_findings_section
+from fullmatch.reports.gallery import render_gallery
+from fullmatch.reports.map import make_map_section
 from fullmatch.storage.picture_map import Thumbnails
 from fullmatch.storage.predictions import Album, Predictions
 from fullmatch.storage.result import FinalScores
@@ -30,7 +31,8 @@ def render_report(
     thumbnails: Thumbnails | None = None,
 ) -> str:
     """The page of one run; `missing` says why there is no album, `thumbnails` are for the map."""
-    picture_map = run.folder.read_map()
+    picture_map, findings = run.folder.read_map(), run.folder.read_findings()
+    thumbnails = thumbnails or Thumbnails()
     sections = [
         Section("result", "Result", render_result(run)),
         Section("next", "What to do next", sentences.render_next_steps(run)),
@@ -38,7 +40,8 @@ def render_report(
         Section("unlabeled", "Unlabeled pictures", render_unlabeled(run)),
         *make_score_sections(run),
         Section("pictures", "Pictures", render_album(run, album, missing)),
-        *([make_map_section(picture_map, thumbnails or Thumbnails())] if picture_map else []),
+        *([make_findings_section(findings, thumbnails)] if findings else []),
+        *([make_map_section(picture_map, thumbnails)] if picture_map else []),
         Section("settings", "Settings", render_settings(run)),
     ]
     labels = run.result.labels if run.result else run.settings.labels
@@ -47,7 +50,12 @@ def render_report(
 
 
 def render_result(run: StoredRun) -> Markup:
-    texts = [sentences.describe_verdict(run), sentences.describe_choice(run)]
+    texts = [
+        sentences.describe_verdict(run),
+        sentences.describe_classes(run),
+        sentences.describe_choice(run),
+        sentences.describe_unknown(run),
+    ]
     paragraphs = [tag("p", text) for text in texts if text]
     card = tag("div", sentences.render_headline(run), *paragraphs, class_="card")
     return join([card, tables.render_strategies(run), sentences.render_health(run)])
@@ -84,7 +92,7 @@ def make_score_sections(run: StoredRun) -> list[Section]:
 
 
 def make_test_sections(run: StoredRun, scores: FinalScores) -> list[Section]:
-    bars = score_charts.draw_class_accuracy(scores.per_class, run.classes, scores.top1)
+    bars = score_charts.draw_class_recall(scores.per_class, run.classes, scores.top1)
     classes = [tables.render_class_scores(run, scores), render_charts([bars], "class")]
     matrix = score_charts.draw_confusion(scores.confusion, run.classes)
     confusion = [render_charts([matrix], "matrix"), tables.render_confusions(run, scores)]

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import numpy as np
 
-from fullmatch.report.score_charts import (
+from fullmatch.reports.score_charts import (
     MOST_NAMES,
-    draw_class_accuracy,
+    draw_class_recall,
     draw_confusion,
     draw_reliability,
 )
 from fullmatch.storage.predictions import Predictions
 from fullmatch.storage.runs import read_run
-from tests.report.svg import check_chart, parse_svg, texts
+from tests.reports.svg import check_chart, parse_svg, texts
 from tests.written_runs import ODD, write_run
 
 
@@ -22,7 +22,7 @@ def test_every_chart_of_a_trained_run(digits_run: Path) -> None:
     assert run.scores is not None
     check_chart(draw_confusion(run.scores.confusion, run.classes))
     check_chart(draw_reliability(run.predictions, run.scores.ece))
-    check_chart(draw_class_accuracy(run.scores.per_class, run.classes, run.scores.top1))
+    check_chart(draw_class_recall(run.scores.per_class, run.classes, run.scores.top1))
 
 
 def test_confusion_shows_the_counts() -> None:
@@ -38,7 +38,7 @@ def test_class_names_of_any_kind(tmp_path: Path) -> None:
     assert run.scores is not None
     labels = texts(parse_svg(draw_confusion(run.scores.confusion, run.classes)))
     assert {"ähre 麦", "<script>ale…", '$x_1$ & "qu…'} <= set(labels)
-    check_chart(draw_class_accuracy(run.scores.per_class, run.classes, 0.6))
+    check_chart(draw_class_recall(run.scores.per_class, run.classes, 0.6))
 
 
 def test_many_classes_have_no_names() -> None:
@@ -46,15 +46,15 @@ def test_many_classes_have_no_names() -> None:
     chart = draw_confusion(counts, [f"class {n}" for n in range(300)])
     assert texts(parse_svg(chart)) == ["predicted", "true"]
     assert len(chart.to_svg("x")) < 300_000
-    bars = draw_class_accuracy([n / 300 for n in range(300)], [str(n) for n in range(300)], 0.5)
+    bars = draw_class_recall([n / 300 for n in range(300)], [str(n) for n in range(300)], 0.5)
     assert bars is not None
     assert bars.summary.startswith("From 0 with 0.0 %")
     assert sum(text.isdigit() for text in texts(parse_svg(bars))) == MOST_NAMES
 
 
 def test_classes_without_test_images_have_no_bar() -> None:
-    assert draw_class_accuracy([None, None], ["a", "b"], 0.5) is None
-    bars = draw_class_accuracy([None, 0.5], ["a", "b"], 0.5)
+    assert draw_class_recall([None, None], ["a", "b"], 0.5) is None
+    bars = draw_class_recall([None, 0.5], ["a", "b"], 0.5)
     assert "b" in texts(parse_svg(bars))
     assert "a" not in texts(parse_svg(bars))
 

@@ -1,6 +1,6 @@
 """Charts in a page: missing ones leave no trace, and text is escaped."""
 
-from fullmatch.report.chart import Chart, make_panel, render_charts, shorten
+from fullmatch.reports.chart import Chart, make_panel, render_charts, shorten
 
 
 def test_missing_charts_leave_no_trace() -> None:

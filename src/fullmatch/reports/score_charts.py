@@ -1,4 +1,4 @@
-"""Charts of the test scores: confusion matrix, calibration, and accuracy of each class."""
+"""Charts of the test scores: confusion matrix, calibration, and recall of each class."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgb
 from numpy.typing import NDArray
 
 from fullmatch.pages.palette import LIGHT
-from fullmatch.report.chart import (
+from fullmatch.reports.chart import (
     SIZE,
     Chart,
     add_legend_above,
@@ -94,14 +94,12 @@ def draw_reliability(predictions: Predictions, ece: float) -> Chart | None:
     return Chart(figure, "Confidence and accuracy", summary)
 
 
-def draw_class_accuracy(
-    accuracies: Sequence[float | None], classes: Sequence[str], overall: float
+def draw_class_recall(
+    recalls: Sequence[float | None], classes: Sequence[str], overall: float
 ) -> Chart | None:
-    """The weakest classes first, as many as fit."""
+    """The weakest classes first, as many as fit; `overall` is the accuracy."""
     measured = [
-        (accuracy, name)
-        for accuracy, name in zip(accuracies, classes, strict=True)
-        if accuracy is not None
+        (recall, name) for recall, name in zip(recalls, classes, strict=True) if recall is not None
     ]
     rows = sorted(measured, key=lambda row: row[0])[:MOST_NAMES]
     if not rows:
@@ -115,8 +113,8 @@ def draw_class_accuracy(
         axes.tick_params(axis="y", length=0)
         axes.invert_yaxis()
         axes.set_xlim(0, 1.02)
-        axes.set_xlabel("test accuracy; dashed: all classes")
+        axes.set_xlabel("recall; dashed: accuracy over all classes")
         format_as_percent(axes, "x")
     (lowest, weakest), (highest, strongest) = rows[0], rows[-1]
     summary = f"From {weakest} with {100 * lowest:.1f} % to {strongest} with {100 * highest:.1f} %."
-    return Chart(figure, "Accuracy by class", summary)
+    return Chart(figure, "Recall by class", summary)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from fullmatch.report.gallery import (
+from fullmatch.reports.gallery import (
     LONGEST_NAME,
     SIDE,
     render_gallery,

@@ -17,7 +17,7 @@ from fullmatch.pages.palette import SERIES
 from fullmatch.storage.features import Part
 from fullmatch.storage.picture_map import PictureMap, Thumbnails
 
-PACKAGE = "fullmatch.report"
+PACKAGE = "fullmatch.reports"
 MOST_POINTS = 50_000  # that a page can hold and a browser draws quickly
 UNSURE = 0.7  # confidence below which a prediction is called unsure
 COLORS = SERIES[:-1]  # the last one is gray, as pictures without a label are
@@ -44,13 +44,16 @@ def make_map_section(picture_map: PictureMap, thumbnails: Thumbnails) -> Section
     return Section("map", "Map of the pictures", render_map(picture_map, thumbnails), script, style)
 
 
-def render_map(picture_map: PictureMap, thumbnails: Thumbnails) -> Markup:
+def render_map(
+    picture_map: PictureMap, thumbnails: Thumbnails, most_points: int = MOST_POINTS
+) -> Markup:
+    """The map as HTML; of very many pictures, a part."""
     if not len(picture_map):
         return Markup("")
     total = len(picture_map)
     tiles = number_tiles(total, thumbnails)
-    if total > MOST_POINTS:
-        rows = picture_map.choose_rows(MOST_POINTS)
+    if total > most_points:
+        rows = picture_map.choose_rows(most_points)
         picture_map, tiles = picture_map.take(rows), tiles[rows]
     labeled = int((picture_map.parts == Part.LABELED).sum())
     outlined = 0 < labeled <= len(picture_map) / 4  # more would be a map of outlines

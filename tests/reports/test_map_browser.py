@@ -21,8 +21,8 @@ from selenium.webdriver.support.wait import WebDriverWait
 from fullmatch.inference.map_thumbnails import make_thumbnails
 from fullmatch.pages.frame import render_page, write_page
 from fullmatch.pages.palette import DARK, LIGHT
-from fullmatch.report.map import make_map_section
-from fullmatch.report.page import render_report
+from fullmatch.reports.map import make_map_section
+from fullmatch.reports.page import render_report
 from fullmatch.storage.features import Part
 from fullmatch.storage.picture_map import PictureMap, Thumbnails, write_map
 from fullmatch.storage.runs import read_run

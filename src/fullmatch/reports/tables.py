@@ -79,7 +79,7 @@ def render_strategies(run: StoredRun) -> Markup:
 def render_class_scores(run: StoredRun, scores: FinalScores) -> Markup:
     """Test scores of every class, the weakest first."""
     predicted = [sum(column) for column in zip(*scores.confusion, strict=True)]
-    headings = ["Class", "Accuracy", "Pictures", "Precision", "Confused with"]
+    headings = ["Class", "Recall", "Pictures", "Precision", "Confused with"]
     rows = []
     for code, accuracy in sort_by_accuracy(scores.per_class):
         correct = scores.confusion[code][code]
@@ -120,7 +120,7 @@ def render_class_estimates(run: StoredRun, per_class: dict[str, float | None]) -
         ]
         for code, accuracy in sort_by_accuracy(accuracies)
     ]
-    headings = ["Class", "Accuracy on held-out labels", "Labels"]
+    headings = ["Class", "Recall on held-out labels", "Labels"]
     return render_long_table("Classes, the weakest first", headings, rows)
 
 
@@ -174,7 +174,9 @@ def render_run_facts(run: StoredRun) -> Markup:
 def render_comparison(names: Sequence[str], runs: Sequence[StoredRun]) -> Markup:
     """One row per run; estimated accuracies are marked, and empty columns left out."""
     headings = ["Run", "Algorithm", "Data", "Labels", "Steps", "Accuracy", "95 % interval"]
-    headings += ["Median of last 20", "Calibration error", "Against labels only"]
+    headings += ["Balanced accuracy", "Median of last 20", "Calibration error"]
+    headings += ["Against labels only"]
+    headings += ["AUROC, unknown classes"]
     rows = [comparison_row(name, run) for name, run in zip(names, runs, strict=True)]
     used = [at for at in range(len(headings)) if any(row[at] != EMPTY for row in rows)]
     table = render_table(
@@ -195,6 +197,7 @@ def comparison_row(name: str, run: StoredRun) -> list[object]:
         accuracy = f"{format_percent(estimate.accuracy)}, estimated"
         interval = format_interval(estimate.interval)
     comparison = run.result.comparison if run.result else None
+    open_set = run.result.open_set if run.result else None
     gain = EMPTY
     if comparison is not None:
         gain = f"{comparison.verdict} ({100 * comparison.gain:+.1f}\u00a0points)"
@@ -206,9 +209,11 @@ def comparison_row(name: str, run: StoredRun) -> list[object]:
         f"{run.steps_done:,}" + ("" if run.finished else f" of {run.steps:,}"),
         accuracy,
         interval,
+        format_percent(scores.balanced_accuracy if scores and scores.uneven else None),
         format_percent(scores.median_last_20 if scores else None),
         format_percent(scores.ece if scores else None),
         gain,
+        format_percent(open_set.auroc if open_set else None),
     ]
 
 

@@ -1,0 +1,1 @@
+"""What people see while it works: bars, notes, tables and results."""
