@@ -26,8 +26,8 @@ def measure(name: str, seed: int) -> dict[str, Any]:
     """Train one algorithm with one seed, on one thread."""
     import torch
 
-    from fullmatch.experiment import run as experiment
     from fullmatch.experiment import settings
+    from fullmatch.experiment import start as experiment
     from fullmatch.storage.run_folder import RunFolder
 
     torch.set_num_threads(1)

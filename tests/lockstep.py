@@ -5,11 +5,14 @@ from pathlib import Path
 
 import torch
 
+from fullmatch.data import Source
 from fullmatch.experiment.run import Run
 from tests.small_runs import begin, config, write_embeddings
 
 
-def start_short_run(name: str, execution: str, out: Path, *settings: str) -> Run:
+def start_short_run(
+    name: str, execution: str, out: Path, *settings: str, source: Source | None = None
+) -> Run:
     """A short run that logs every step."""
     out.mkdir()
     semco = [f"algorithm.embeddings={write_embeddings(out)}"] if name.endswith("semco") else []
@@ -22,7 +25,7 @@ def start_short_run(name: str, execution: str, out: Path, *settings: str) -> Run
         *settings,
     )
     torch._dynamo.reset()
-    return begin(one, out / "run")
+    return begin(one, out / "run", source)
 
 
 def losses(run: Run) -> list[float]:

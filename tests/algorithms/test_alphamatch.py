@@ -8,6 +8,7 @@ import torch
 
 from fullmatch.algorithms import AlphaMatch, full
 from fullmatch.errors import UserError
+from fullmatch.losses import alpha_divergence
 from tests.algorithms.agreement import confident_network
 from tests.networks import random_batch, tiny_task
 from tests.reference import alphamatch as reference
@@ -49,6 +50,49 @@ def test_target_is_a_minimum(alpha: float, beta: float) -> None:
         assert reference.objective(near / near.sum(), *rows, spec) > actual - 1e-7
 
 
+def gradient_norms(alpha: float) -> tuple[float, float]:
+    """How strongly a confident and an unsure target pull at the same strong prediction."""
+    targets = torch.tensor([[0.97, 0.01, 0.01, 0.01], [0.4, 0.3, 0.2, 0.1]]).log()
+    norms = []
+    for target in targets:
+        logits = torch.zeros(1, 4, requires_grad=True)
+        alpha_divergence(target[None], logits.log_softmax(dim=1), alpha).backward()
+        assert logits.grad is not None
+        norms.append(logits.grad.norm().item())
+    return norms[0], norms[1]
+
+
+def test_confident_images_count_for_more_than_in_kullback_leibler() -> None:
+    """The purpose of the divergence, which orders below 1 would turn around."""
+    ratios = {}
+    for alpha in (0.5, 1.0, AlphaMatch().alpha):
+        confident, unsure = gradient_norms(alpha)
+        ratios[alpha] = confident / unsure
+    assert ratios[0.5] < ratios[1.0] < ratios[AlphaMatch().alpha]
+
+
+def test_a_step_pulls_confident_images_more_than_kullback_leibler() -> None:
+    """The same in a whole step: strong views of even probability, one sure and one unsure weak."""
+    ratios = {}
+    for name, spec in {
+        "KL": AlphaMatch(alpha=1.0, beta=0.0, strong_views=1),
+        "default": AlphaMatch(strong_views=1),
+    }.items():
+        weak = torch.tensor([[0.97, 0.01, 0.01, 0.01], [0.4, 0.3, 0.2, 0.1]]).log()
+        logits = torch.zeros(2, 4, requires_grad=True)
+        target = spec.build(TASK).target(weak, torch.zeros(1, 2, 4).log_softmax(dim=2))
+        alpha_divergence(target, logits.log_softmax(dim=1), spec.alpha).backward()
+        assert logits.grad is not None
+        confident, unsure = logits.grad.norm(dim=1).tolist()
+        ratios[name] = confident / unsure
+    assert ratios["default"] > ratios["KL"]
+
+
+def test_the_default_has_a_closed_form() -> None:
+    assert AlphaMatch().closed_form
+    assert AlphaMatch().alpha > 1
+
+
 def test_a_few_descent_steps_help() -> None:
     torch.manual_seed(0)
     weak, strong = torch.randn(1, 4).log_softmax(1), torch.randn(2, 1, 4).log_softmax(2)
@@ -83,7 +127,7 @@ def test_weak_view_learns_unless_it_has_no_gradient() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"alpha": 1.0, "beta": 0.5}, {"beta": 0.0}, {"strong_views": 0}]
+    "options", [{"alpha": 1.0, "beta": 0.5}, {"alpha": 0.5, "beta": 0.0}, {"strong_views": 0}]
 )
 def test_rejects_orders_without_a_solution(options: dict[str, Any]) -> None:
     with pytest.raises(UserError):

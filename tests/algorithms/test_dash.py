@@ -2,7 +2,8 @@
 
 import dataclasses
 import math
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -10,7 +11,10 @@ import torch
 from fullmatch.algorithms import Dash
 from fullmatch.algorithms.dash import LossLimit
 from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabels
-from fullmatch.core import Output
+from fullmatch.core import FallingLimit, Output
+from fullmatch.experiment.settings import resolve
+from fullmatch.experiment.start import start
+from fullmatch.storage.run_folder import RunFolder
 from tests.algorithms.agreement import assert_agrees
 from tests.networks import random_batch, tiny_task
 from tests.reference import thresholds
@@ -69,14 +73,58 @@ def test_warm_up_uses_no_unlabeled_image_and_ends_early_in_a_short_run() -> None
     assert limit.steps.item() == 4
 
 
-def test_mean_labeled_loss_forgets_the_beginning() -> None:
-    limit = LossLimit(Dash())
+@pytest.mark.parametrize(("measured", "chance"), [("start", 0.1), ("end", 0.5)])
+def test_the_end_of_the_warm_up_that_is_measured(
+    measured: Literal["start", "end"], chance: float
+) -> None:
+    limit = LossLimit(Dash(measured=measured))
     batch = random_batch(tiny_task(2), Dash.views)._replace(labels=torch.tensor([0]))
     for step in range(600):
-        chance = 0.1 if step < 100 else 0.5
-        output = Output(torch.tensor([[chance, 1 - chance]]).log(), torch.zeros(1, 16))
+        probs = torch.tensor([[0.1, 0.9] if step < 100 else [0.5, 0.5]])
+        output = Output(probs.log(), torch.zeros(1, 16))
         limit.warm_up(Passes(output, output, (output,), None), batch, torch.tensor(0.0))
-    assert limit.labeled_loss.item() == pytest.approx(math.log(2), abs=0.02)
+    assert limit.labeled_loss.item() == pytest.approx(-math.log(chance), abs=0.02)
+
+
+def test_the_limit_moves_even_if_the_labels_are_learned_during_the_warm_up() -> None:
+    """With few labels the labeled loss is 0.001 long before the warm-up ends."""
+    limit = LossLimit(Dash())
+    batch = random_batch(tiny_task(2), Dash.views)._replace(labels=torch.tensor([0]))
+    for step in range(400):
+        loss = max(0.7 * 0.9**step, 0.001)
+        probs = torch.tensor([[math.exp(-loss), 1 - math.exp(-loss)]])
+        output = Output(probs.log(), torch.zeros(1, 16))
+        limit.warm_up(Passes(output, output, (output,), None), batch, torch.tensor(step / 10_000))
+    rhos = [limit.rho(torch.tensor(0.04 + 0.01 * fall)).item() for fall in range(6)]
+    assert rhos[0] == pytest.approx(0.07, rel=0.02)
+    assert rhos[0] > rhos[1] > 1.01 * Dash.rho_min
+    assert rhos[-1] == pytest.approx(Dash.rho_min)
+
+
+def test_the_limit_of_a_digits_run_moves(tmp_path: Path) -> None:
+    """40 labels are learned in 400 steps: the last labeled losses are far below the floor."""
+    settings = ("algorithm.longest_warmup=1", "algorithm.warmup=400", "training.steps=440")
+    quick = ("training.ratio=1", "training.evaluate_every=1000", "training.log_every=10")
+    config = resolve(data="digits", algorithm="dash", assignments=(*settings, *quick))
+    run = start(config, RunFolder(tmp_path / "run"))
+    curves = [record.metrics for record in run.records() if record.metrics]
+    assert curves[39]["supervised"] < 0.1 * Dash.rho_min  # at the end of the warm-up
+    after = [curve["rho"] for curve in curves[40:]]
+    assert after[0] > 2 * Dash.rho_min
+    assert after[0] > after[-1]
+    assert run.result.health == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "steps", "expected"),
+    [
+        (Dash(), 2**20, FallingLimit(2048, 0.05, True)),
+        (Dash(), 1600, FallingLimit(160, 0.05, True)),
+        (Dash(warmup=0, rho_min=0.1, measured="end"), 1600, FallingLimit(1, 0.1, False)),
+    ],
+)
+def test_when_the_limit_starts(spec: Dash, steps: int, expected: FallingLimit) -> None:
+    assert spec.falling_limit(steps) == expected
 
 
 def test_threshold_is_not_a_setting() -> None:

@@ -19,7 +19,7 @@ every = pytest.mark.parametrize("name", names())
 FAMILY = [name for name, spec in ALGORITHMS.items() if isinstance(spec(), SupportsFull)]
 # Its equivariance loss has gradient through the weak view as well, by design.
 LEARNS_FROM_WEAK = {"crmatch"}
-DRAWING = {"mixmatch", "remixmatch", "npmatch", "ups", "ups_offline", "vat"}
+DRAWING = {"abc", "adamatch", "mixmatch", "remixmatch", "npmatch", "ups", "ups_offline", "vat"}
 
 
 @every

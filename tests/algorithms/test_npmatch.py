@@ -90,6 +90,17 @@ def test_prediction_uses_the_head_and_is_repeatable() -> None:
     assert (algorithm.predict(network, images).argmax(dim=1) == 0).all()
 
 
+def test_prediction_is_by_the_mean_of_the_logits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sample is very sure of class 1, two are a little for class 0: the logits decide."""
+    algorithm = NPMatch(samples=3).build(TASK)
+    samples = torch.tensor([[[0.0, 9.0, 0.0, 0.0]], [[2.0, 0, 0, 0]], [[2.0, 0, 0, 0]]])
+    assert samples.softmax(dim=2).mean(dim=0).argmax() == 0
+    monkeypatch.setattr(algorithm.process, "recall", lambda features, draws: samples)
+    actual = algorithm.predict(TinyNetwork(4).eval(), torch.randn(1, *TASK.image))
+    torch.testing.assert_close(actual, samples.mean(dim=0).softmax(dim=1))
+    assert actual.argmax() == 1
+
+
 def test_strong_logits_are_the_mean_prediction_and_ranks_the_aligned_one() -> None:
     torch.manual_seed(0)
     algorithm, network = full(NPMatch()).build(TASK), confident_network(4)
@@ -99,6 +110,11 @@ def test_strong_logits_are_the_mean_prediction_and_ranks_the_aligned_one() -> No
     pseudo = algorithm.labeler(passes, random_batch(TASK, algorithm.views), HALF)
     assert pseudo.probs is passes.heads[2]
     torch.testing.assert_close(pseudo.probs.mean(dim=0), torch.full((4,), 0.25), atol=0.05, rtol=0)
+
+
+def test_backbone_and_head_are_clipped_separately() -> None:
+    assert NPMatch().build(TASK).clips_separately
+    assert full(NPMatch()).build(TASK).clips_separately
 
 
 def test_recipe_and_width() -> None:

@@ -11,8 +11,8 @@ from fullmatch.algorithms import ALGORITHMS, algorithm, name_of
 from fullmatch.cli.commands.listing import list_algorithms
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
 from fullmatch.errors import UserError
-from fullmatch.experiment.run import start
 from fullmatch.experiment.settings import resolve
+from fullmatch.experiment.start import start
 from fullmatch.losses import cross_entropy
 from fullmatch.storage.run_folder import RunFolder
 from tests.own_pictures import clean_folder
@@ -58,10 +58,13 @@ def test_ratio_and_build_are_enough(
 
 
 def test_a_method_that_a_config_cannot_name() -> None:
-    with pytest.raises(
-        UserError, match=r"MinimalSpec is not in the table .* add it to ALGORITHMS in"
-    ):
-        name_of(MinimalSpec())
+    assert name_of(MinimalSpec()) == f"{__name__}:MinimalSpec"
+
+    class Local(MinimalSpec):
+        """Inside of a function, where no name leads to it."""
+
+    with pytest.raises(UserError, match=r"Local cannot be imported by a name"):
+        name_of(Local())
 
 
 WITHOUT_RATIO: Any = dataclass(frozen=True)(type("NoRatio", (), {"build": MinimalSpec.build}))
@@ -71,5 +74,7 @@ NOT_A_DATACLASS = type("NoDataclass", (), {"build": MinimalSpec.build, "ratio": 
 @pytest.mark.parametrize("incomplete", [WITHOUT_RATIO, NOT_A_DATACLASS])
 def test_a_spec_that_lacks_something(incomplete: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ALGORITHMS, "incomplete", incomplete)
-    with pytest.raises(UserError, match=f"{incomplete.__name__} is in .* has `ratio` and `build`"):
+    with pytest.raises(
+        UserError, match=f"{incomplete.__name__} is named .* has `ratio` and `build`"
+    ):
         algorithm("incomplete")

@@ -12,9 +12,10 @@ from tests.networks import tiny_task
 from tests.reference import mixing
 
 
-def test_agrees_with_the_reference() -> None:
+@pytest.mark.parametrize("interleave", [False, True])
+def test_agrees_with_the_reference(interleave: bool) -> None:
     task = replace(tiny_task(), class_prior=(0.4, 0.3, 0.2, 0.1))
-    assert_agrees(ReMixMatch(momentum=0.7), mixing.ReMixMatch, task=task)
+    assert_agrees(ReMixMatch(momentum=0.7, interleave=interleave), mixing.ReMixMatch, task=task)
 
 
 def test_average_is_of_predictions_before_alignment() -> None:

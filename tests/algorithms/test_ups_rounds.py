@@ -74,3 +74,16 @@ def test_only_images_without_a_label_keep_negatives() -> None:
     assert balanced.negative[free.positive & ~balanced.positive].any()
     counts = torch.bincount(balanced.label[balanced.positive], minlength=4)
     assert (counts == counts[0]).all()
+
+
+def test_the_label_is_never_ruled_out() -> None:
+    """Of 30 classes, softening makes another class the best one, but the label stays."""
+    samples = torch.zeros(10, 1, 30)
+    samples[:, 0, 0] = torch.tensor([3.0, *[0.0] * 9])  # rarely chosen, but then surely
+    samples[:, 0, 1] = 0.6
+    assert samples.softmax(dim=2).mean(dim=0).argmax() == 0
+    assert (samples / 2).softmax(dim=2).mean(dim=0).argmax() == 1
+    free = ChoiceLimits(negative_spread=1.0)
+    negative = choose_labels(samples, balanced=False, limits=free).negative[0]
+    assert not negative[0]
+    assert negative[1]

@@ -72,6 +72,15 @@ def test_table_says_of_every_algorithm_what_its_spec_says() -> None:
         assert ("strong" in found[name][1]) is ("strong" in views.unlabeled), name
 
 
+def test_every_algorithm_is_compared_with_its_source() -> None:
+    table = PAGE.split("## Compared with their sources")[1].split("\n## ")[0]
+    rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| `")]
+    compared = [name for row in rows for name in re.findall(r"`([\w-]+)`", row[0])]
+    assert len(set(compared)) == len(compared)
+    assert set(compared) == {*ALGORITHMS, "full-fixmatch", "full-flexmatch"}
+    assert all(cell.strip() for row in rows for cell in row)
+
+
 def test_names_that_the_log_keeps_for_itself() -> None:
     section = " ".join(PAGE.split("### Metrics")[1].split())
     names = ", ".join(f"`{name}`" for name in RESERVED[:-1])

@@ -453,3 +453,15 @@ MASK = torch.ones(3, dtype=torch.bool)
 def test_errors_name_the_bad_argument(call: Callable[[], Tensor], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_selection_without_sorting_equals_sorting(dtype: torch.dtype) -> None:
+    """Ties, also with the k-th class, and infinite entries rank as in a sorted row."""
+    torch.manual_seed(0)
+    rows = torch.cat([torch.randn(20, 12), torch.randint(4, (20, 12)).float()]).to(dtype)
+    rows[0], rows[1, 3] = 0.5, -torch.inf
+    for k in range(2, 13):
+        kth = rows.sort(dim=1, descending=True).values[:, k - 1 : k]
+        expected = (rows < kth) & rows.isfinite().all(dim=1, keepdim=True)
+        assert torch.equal(negative_labels(rows, torch.tensor(k)), expected)

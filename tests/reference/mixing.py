@@ -38,6 +38,29 @@ def mix(images: Tensor, targets: list[Row], draws: MixupDraws) -> tuple[Tensor, 
     return torch.stack(pictures), rows
 
 
+def mixed_probs(spec: Any, student: Network, pictures: Tensor, size: int) -> list[Row]:
+    """Predictions of the mixed pictures, whose place decides their batch if interleaved."""
+    if not spec.interleave:
+        return [softmax(row) for row in logits_of(student, pictures)[0]]
+    count = len(pictures) // size
+    chunk, slot = {}, {}
+    for at in range(len(pictures)):
+        home, place = divmod(at, size)
+        # Which of `count` nearly equal parts the place is in; the last parts are the longer ones.
+        short, longer = size // count, size % count
+        limit = short * (count - longer)
+        part = place // short if place < limit else count - longer + (place - limit) // (short + 1)
+        chunk[at] = part if home == 0 else 0 if home == part else home
+        slot[at] = place
+    result: list[Row] = [[]] * len(pictures)
+    for home in range(count):
+        members = sorted((at for at in chunk if chunk[at] == home), key=slot.__getitem__)
+        rows = logits_of(student, pictures[members])[0]
+        for at, row in zip(members, rows, strict=True):
+            result[at] = softmax(row)
+    return result
+
+
 class MixMatch(Memoryless):
     def __call__(self, student: Network, teacher: Network, batch: Batch, progress: float) -> float:
         views = [logits_of(student, view)[0] for view in batch.unlabeled]
@@ -49,8 +72,8 @@ class MixMatch(Memoryless):
         pictures = torch.cat([batch.labeled[0], *batch.unlabeled])
         draws = draw_mixup(self.spec.alpha, len(pictures), pictures.device)
         pictures, targets = mix(pictures, known + guesses + guesses, draws)
-        probs = [softmax(row) for row in logits_of(student, pictures)[0]]
         size = len(known)
+        probs = mixed_probs(self.spec, student, pictures, size)
         losses = [cross_entropy(t, p) for t, p in zip(targets[:size], probs[:size], strict=True)]
         distance = squared(probs[size:], targets[size:])
         return mean(losses) + self.spec.coefficient * self.ramp(progress) * distance
@@ -86,7 +109,7 @@ class ReMixMatch(Memoryless):
         draws = draw_mixup(spec.alpha, len(pictures), pictures.device, others=len(strong))
         targets = known + guesses + guesses + guesses
         pictures, targets = mix(pictures, targets, draws)
-        probs = [softmax(row) for row in logits_of(student, pictures)[0]]
+        probs = mixed_probs(spec, student, pictures, len(known))
         losses = [cross_entropy(t, p) for t, p in zip(targets, probs, strict=True)]
         unmixed = [softmax(row) for row in logits_of(student, strong)[0]]
         own = mean([cross_entropy(g, p) for g, p in zip(guesses, unmixed, strict=True)])

@@ -177,21 +177,24 @@ class SoftMatch(Family):
         momentum = self.spec.momentum
         rows, known = [softmax(row) for row in weak], [softmax(row) for row in labeled]
         count = len(rows[0])
+        labeled_target = self.spec.alignment == "labeled"
         if self.mean is None:
             self.mean, self.variance = 1 / count, 1.0
-            self.predicted, self.wanted = column_means(rows), column_means(known)
-        else:
-            self.predicted = moving_average(self.predicted, column_means(rows), momentum)
+            self.wanted = [1 / count] * count
+            self.predicted = self.wanted if labeled_target else column_means(rows)
+        self.predicted = moving_average(self.predicted, column_means(rows), momentum)
+        if labeled_target:
             self.wanted = moving_average(self.wanted, column_means(known), momentum)
-        largest = [max(p) for p in rows]
+        aligned = []
+        for probs in rows:
+            triples = zip(probs, self.wanted, self.predicted, strict=True)
+            aligned.append(normalize([p * (y + 1e-6) / (m + 1e-6) for p, y, m in triples]))
+        largest = [max(p) for p in (rows if labeled_target else aligned)]
         self.mean = moving_average([self.mean], [mean(largest)], momentum)[0]
         self.variance = moving_average([self.variance], [variance(largest)], momentum)[0]
-        target = self.wanted if self.spec.alignment == "labeled" else [1 / count] * count
         pseudo = []
-        for probs in rows:
-            triples = zip(probs, target, self.predicted, strict=True)
-            aligned = normalize([p * (y + 1e-6) / (m + 1e-6) for p, y, m in triples])
-            below = min(max(aligned) - self.mean, 0.0)
+        for probs, other in zip(rows, aligned, strict=True):
+            below = min(max(other) - self.mean, 0.0)
             width = self.variance / self.spec.deviations**2
             pseudo.append((one_hot(best(probs), count), math.exp(-(below**2) / (2 * width))))
         return pseudo

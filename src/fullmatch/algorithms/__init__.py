@@ -3,15 +3,19 @@
 from dataclasses import is_dataclass
 from typing import Any
 
+from fullmatch.algorithms.abc import ABC
+from fullmatch.algorithms.adamatch import AdaMatch
 from fullmatch.algorithms.alphamatch import AlphaMatch
 from fullmatch.algorithms.comatch import CoMatch
 from fullmatch.algorithms.crmatch import CRMatch
 from fullmatch.algorithms.dash import Dash
+from fullmatch.algorithms.debiaspl import DebiasPL
 from fullmatch.algorithms.doublematch import DoubleMatch
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.flexmatch import FlexMatch
 from fullmatch.algorithms.freematch import FreeMatch
 from fullmatch.algorithms.full import Full, SupportsFull, full, is_full
+from fullmatch.algorithms.iomatch import IOMatch
 from fullmatch.algorithms.mean_teacher import MeanTeacher
 from fullmatch.algorithms.mixmatch import MixMatch
 from fullmatch.algorithms.npmatch import NPMatch
@@ -29,8 +33,10 @@ from fullmatch.algorithms.ups_offline import UPSOffline
 from fullmatch.algorithms.vat import VAT
 from fullmatch.core import About, SpecLike
 from fullmatch.errors import UserError, did_you_mean
+from fullmatch.plugins import installed, is_reference, load_installed, load_object, reference_to
 
 __all__ = [
+    "ABC",
     "ALGORITHMS",
     "ALIASES",
     "NS3L",
@@ -38,15 +44,18 @@ __all__ = [
     "UPS",
     "VAT",
     "About",
+    "AdaMatch",
     "AlphaMatch",
     "CRMatch",
     "CoMatch",
     "Dash",
+    "DebiasPL",
     "DoubleMatch",
     "FixMatch",
     "FlexMatch",
     "FreeMatch",
     "Full",
+    "IOMatch",
     "MeanTeacher",
     "MixMatch",
     "NPMatch",
@@ -61,6 +70,7 @@ __all__ = [
     "UPSOffline",
     "algorithm",
     "full",
+    "is_algorithm",
     "is_full",
     "name_of",
     "names",
@@ -90,7 +100,12 @@ ALGORITHMS: dict[str, type[SpecLike]] = {
     "npmatch": NPMatch,
     "doublematch": DoubleMatch,
     "ns3l": NS3L,
+    "adamatch": AdaMatch,
+    "debiaspl": DebiasPL,
+    "abc": ABC,
+    "iomatch": IOMatch,
 }
+GROUP = "fullmatch.algorithms"  # the entry points by which installed packages offer methods
 ALIASES = {"fullmatch": "full-fixmatch", "fullflex": "full-flexmatch"}
 
 
@@ -98,16 +113,32 @@ def algorithm(name: str) -> Any:
     """The spec with this name and its defaults, such as 'flexmatch' or 'full-flexmatch'."""
     canonical = ALIASES.get(name, name)
     plain = canonical.removeprefix("full-")
-    if plain not in ALGORITHMS:
-        hint = did_you_mean(name, [*names(), *ALIASES])
-        raise UserError(f"unknown algorithm {name!r} (see: fullmatch list algorithms){hint}")
-    spec: Any = ALGORITHMS[plain]()
+    spec: Any = find_class(plain, name)()
     if not isinstance(spec, SpecLike) or not is_dataclass(spec):
         raise UserError(
-            f"{type(spec).__name__} is in the table of algorithms but is not a spec; "
+            f"{type(spec).__name__} is named as an algorithm but is not a spec; "
             "make it a frozen dataclass that has `ratio` and `build`"
         )
     return spec if canonical == plain else full(spec)
+
+
+def find_class(plain: str, name: str) -> Any:
+    """The class of a spec: of this package, of an installed one, or by `module:Class`."""
+    if plain in ALGORITHMS:
+        return ALGORITHMS[plain]
+    if is_reference(plain):
+        return load_object(plain, "algorithm")
+    offered = installed(GROUP)
+    if plain in offered:
+        return load_installed(offered[plain], "algorithm")
+    hint = did_you_mean(name, [*names(), *ALIASES, *offered])
+    raise UserError(f"unknown algorithm {name!r} (see: fullmatch list algorithms){hint}")
+
+
+def is_algorithm(name: str) -> bool:
+    """Whether `algorithm` accepts a name."""
+    plain = name.removeprefix("full-")
+    return name in {*names(), *ALIASES} or is_reference(plain) or plain in installed(GROUP)
 
 
 def names() -> list[str]:
@@ -121,7 +152,13 @@ def name_of(spec: object) -> str:
     for name, cls in ALGORITHMS.items():
         if type(spec) is cls:
             return name
+    reference = reference_to(type(spec))
+    for name, entry in installed(GROUP).items():
+        if entry.value == reference:
+            return name
+    if reference is not None:
+        return reference
     raise UserError(
-        f"{type(spec).__name__} is not in the table of algorithms, so a config cannot name it; "
-        "add it to ALGORITHMS in fullmatch/algorithms/__init__.py"
+        f"{type(spec).__name__} cannot be imported by a name, so a config cannot name it; "
+        "move it to the top of a module"
     )

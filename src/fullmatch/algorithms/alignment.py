@@ -20,16 +20,19 @@ def align_to_uniform(probs: Tensor, current: Tensor) -> Tensor:
 
 
 class MovingMean(nn.Module):
-    """Moving average of a batch's mean prediction, starting at that of the first batch."""
+    """Moving average of a batch's mean prediction.
+
+    It starts at equal shares of all classes (`uniform`), or else at the mean of the first batch.
+    """
 
     mean: Tensor  # (C,)
     started: Tensor  # () bool
 
-    def __init__(self, num_classes: int, momentum: float = 0.999) -> None:
+    def __init__(self, num_classes: int, momentum: float = 0.999, *, uniform: bool = False) -> None:
         super().__init__()
         self.momentum = momentum
         self.register_buffer("mean", torch.full((num_classes,), 1 / num_classes))
-        self.register_buffer("started", torch.zeros((), dtype=torch.bool))
+        self.register_buffer("started", torch.tensor(uniform))
 
     @torch.no_grad()
     def forward(self, probs: Tensor) -> Tensor:  # (B, C) -> (C,)

@@ -1,8 +1,10 @@
 """AlphaMatch (Gong et al., CVPR 2021): all views match one target in alpha divergence.
 
 Reconstructed from the paper's abstract only, since no code is public. The alternation of a
-closed-form target with a gradient step, and the divergences, follow from the abstract. The values
-of alpha, beta and the number of strong views are our own, so do not expect the published numbers.
+closed-form target with a gradient step, and the divergences, follow from the abstract, and so does
+alpha > 1: only then do confident images count for more than in the Kullback-Leibler divergence. The
+values of alpha, beta and the number of strong views are our own, so do not expect the published
+numbers.
 """
 
 from dataclasses import dataclass
@@ -34,7 +36,7 @@ class AlphaMatchLoss(Algorithm):
     """The sum over strong views of D_alpha(target, strong), plus an optional D_beta(weak, target).
 
     The weak view takes part in the target. The abstract can also be read as pulling the weak view
-    towards the target, but with few labels all views then collapse to one class: it is off.
+    toward the target, but with few labels all views then collapse to one class: it is off.
     """
 
     def __init__(self, spec: "AlphaMatch", task: Task) -> None:
@@ -99,14 +101,17 @@ class AlphaMatchLoss(Algorithm):
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaMatch(Spec):
-    """Without a threshold there are no pseudo-labels for EML or ANL."""
+    """Without a threshold there are no pseudo-labels for EML or ANL.
+
+    beta is 1 - alpha, for which the target has a closed form.
+    """
 
     about: ClassVar[About] = About("AlphaMatch", 2021, "alpha divergence to one shared target")
     ratio: ClassVar[int] = 7
 
     coefficient: Amount = 1.0
-    alpha: Number = 0.5  # between target and strong views
-    beta: Number = 0.5  # between weak view and target
+    alpha: Number = 1.5  # between target and strong views; above 1 confident images count for more
+    beta: Number = -0.5  # between weak view and target
     weak_weight: Amount = 0.0  # weight of the weak view's divergence; see AlphaMatchLoss
     strong_views: Count = 2
     align: bool = False  # distribution alignment, which the authors add on CIFAR-100

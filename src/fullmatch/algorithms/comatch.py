@@ -53,8 +53,10 @@ class CoMatchLoss(HeadedPseudoLabeling):
         self.recent = RecentMean(task.num_classes, spec.alignment)
         self.bank = Bank(spec.bank, spec.width + task.num_classes)
 
-    def passes(self, student: Network, batch: Batch) -> Passes[CoMatchHeads]:
-        passes = super().passes(student, batch)
+    def passes(
+        self, student: Network, batch: Batch, teacher: Network | None = None
+    ) -> Passes[CoMatchHeads]:
+        passes = super().passes(student, batch, teacher)
         labeled, weak, (first, second) = self.embed(passes)
         with torch.no_grad():
             probs = passes.weak.logits.float().softmax(dim=1)

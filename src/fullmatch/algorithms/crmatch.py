@@ -72,19 +72,25 @@ class CRMatchLoss(ExtendedPseudoLabeling):
         self.distance = nn.Linear(depth * height * width, task.features)
         self.rotation = perceptron(task.features, task.features, 4)
 
-    def passes(self, student: Network, batch: Batch) -> Passes[CRMatchHeads]:
+    def passes(
+        self, student: Network, batch: Batch, teacher: Network | None = None
+    ) -> Passes[CRMatchHeads]:
         images, (weak, strong) = batch.labeled[0], batch.unlabeled
         some = weak[: len(batch.labels)].detach()
         rotated = rotate(some.repeat(4, 1, 1, 1), rotation_labels(len(some), some.device))
-        if self.weak_gradient:
+        labeler = student if teacher is None else teacher
+        if self.weak_gradient and labeler is student:
             maps = feature_maps(student, [images, weak, strong, rotated])
             labeled_map, weak_map, strong_map, rotated_map = maps
         else:
             with torch.no_grad():
-                weak_map = student.feature_map(weak)
+                weak_map = labeler.feature_map(weak)
             maps = feature_maps(student, [images, strong, rotated])
             labeled_map, strong_map, rotated_map = maps
-        outputs = [classify_map(student, one) for one in (labeled_map, weak_map, strong_map)]
+        outputs = [
+            classify_map(network, one)
+            for network, one in ((student, labeled_map), (labeler, weak_map), (student, strong_map))
+        ]
         heads = CRMatchHeads(
             self.distance(weak_map.flatten(1)),
             self.distance(strong_map.flatten(1)),

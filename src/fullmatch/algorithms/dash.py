@@ -1,7 +1,14 @@
-"""Dash (Xu et al., ICML 2021): select images whose weak loss is below a falling limit."""
+"""Dash (Xu et al., ICML 2021): select images whose weak loss is below a falling limit.
 
+The paper takes the first limit from the labeled loss after the warm-up. With few labels that loss
+is far below `rho_min` by then, and Dash is FixMatch from the start. So the first limit is the
+labeled loss at the start of the warm-up; `measured="end"` is the paper's choice. USB measures it on
+the test set, which would leak test labels into training.
+"""
+
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,10 +23,10 @@ from fullmatch.algorithms.pseudo_labeling import (
     Step,
 )
 from fullmatch.config.limits import Amount, Natural, Positive, Share
-from fullmatch.core import About, Batch, Objective, Task
+from fullmatch.core import About, Batch, FallingLimit, Objective, Task
 from fullmatch.losses import cross_entropy
 
-RECENT = 100  # steps that the mean labeled loss covers
+MEASURED = 100  # steps at one end of the warm-up that the mean labeled loss covers
 
 
 class LossLimit(nn.Module):
@@ -29,7 +36,7 @@ class LossLimit(nn.Module):
     """
 
     steps: Tensor  # () int64, steps so far
-    labeled_loss: Tensor  # () mean over the last steps of the warm-up
+    labeled_loss: Tensor  # () mean over some steps of the warm-up
     start: Tensor  # () progress when the warm-up ended
 
     def __init__(self, spec: "Dash") -> None:
@@ -51,7 +58,9 @@ class LossLimit(nn.Module):
         short = progress < self.spec.longest_warmup
         warming = (self.steps == 0) | ((self.steps < self.spec.warmup) & short)
         loss = distributed.mean(cross_entropy(passes.labeled.logits, batch.labels))
-        share = (1 / (self.steps + 1)).clamp(min=1 / RECENT)
+        share = (1 / (self.steps + 1)).clamp(min=1 / MEASURED)
+        if self.spec.measured == "start":
+            share = share * (self.steps < MEASURED)
         self.labeled_loss.lerp_(loss, share * warming)
         self.start.copy_(torch.where(warming, progress, self.start))
         self.steps.add_(1)
@@ -90,11 +99,16 @@ class Dash(FixMatch):
     threshold: ClassVar[float] = 0.0  # type: ignore[misc]  # not a field: the limit replaces it
     warmup: Natural = 2048  # steps
     longest_warmup: Share = 0.1  # share of the training after which any warm-up ends
+    measured: Literal["start", "end"] = "start"  # where in the warm-up the first limit comes from
     temperature: Positive = 0.5  # of the soft labels; labels are hard once rho is rho_min
     factor: Positive = 1.0001  # the first limit is the labeled loss times this
     gamma: Positive = 1.27  # each fall divides the limit by this
     every: Positive = 10 / 1024  # share of the training between two falls
     rho_min: Amount = 0.05  # a limit of 0.05 equals a threshold of 0.951
+
+    def falling_limit(self, steps: int) -> FallingLimit:
+        start = max(1, min(self.warmup, math.ceil(self.longest_warmup * steps)))
+        return FallingLimit(start, self.rho_min, early=self.measured == "start")
 
     def labeler(self, task: Task) -> LossLimit:
         return LossLimit(self)

@@ -34,8 +34,7 @@ class FeatureAgreement(nn.Module):
 class DoubleMatch(FixMatch):
     """`features` is the authors' w_s, which depends on the data set and the number of labels.
 
-    CIFAR-10 with 40, 250, 4000 labels: 0.5, 1, 5; CIFAR-100 with 400, 2500, 10000: 2, 5, 10, with
-    `optimizer.cosine=0.3125`; SVHN with 40, 250, 1000: 0.001, 0.05, 0.05; STL-10: 1.
+    Their values are in `experiment/published_settings.py`.
     """
 
     about: ClassVar[About] = About("DoubleMatch", 2022, "weak features taught to every strong view")

@@ -74,7 +74,7 @@ class FreeMatchLoss(ExtendedPseudoLabeling):
 
 @dataclass(frozen=True, kw_only=True)
 class FreeMatch(FixMatch):
-    """For SVHN, TorchSSL keeps the thresholds in [0.9, 0.95]: `floor=0.9, threshold=0.95`."""
+    """The thresholds stay between `floor` and `threshold`, which TorchSSL sets only for SVHN."""
 
     about: ClassVar[About] = About(
         "FreeMatch", 2023, "self-adaptive thresholds, balanced classes", "means of the predictions"

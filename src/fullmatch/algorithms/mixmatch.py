@@ -7,11 +7,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from fullmatch.algorithms.passes import linear_ramp, run_separately
+from fullmatch.algorithms.passes import linear_ramp, run_interleaved, run_separately
 from fullmatch.augment.mix import draw_mixup, mixup
 from fullmatch.config.limits import Amount, Positive, Share
 from fullmatch.core import About, Algorithm, Batch, Network, Objective, Spec, Task, Views
 from fullmatch.losses import cross_entropy, sharpen, squared_distance
+
+
+def run_mixed(network: Network, images: Tensor, size: int, *, interleaved: bool) -> Tensor:
+    """Logits of mixed images, all in one pass or, as in TorchSSL, in chunks of `size`."""
+    logits: Tensor
+    logits = run_interleaved(network, images, size) if interleaved else network(images).logits
+    return logits
 
 
 class MixMatchLoss(Algorithm):
@@ -36,7 +43,7 @@ class MixMatchLoss(Algorithm):
         images = torch.cat([batch.labeled[0], *batch.unlabeled])
         targets = torch.cat([known, *[guess] * len(batch.unlabeled)])
         images, targets = mixup(images, targets, draw_mixup(spec.alpha, len(images), images.device))
-        logits = student(images).logits
+        logits = run_mixed(student, images, size, interleaved=spec.interleave)
         supervised = cross_entropy(logits[:size], targets[:size])
         consistency = squared_distance(logits[size:].float().softmax(dim=1), targets[size:])
         scale = spec.coefficient * linear_ramp(progress, spec.ramp)
@@ -58,6 +65,8 @@ class MixMatch(Spec):
     temperature: Positive = 0.5  # of the guessed labels; lower is sharper
     coefficient: Amount = 100.0  # of the squared distance, at the end of the ramp
     ramp: Share = 0.4  # share of the training over which the coefficient rises
+    # Batch statistics per chunk of interleaved images, as in TorchSSL; slower than all at once.
+    interleave: bool = False
 
     def build(self, task: Task) -> MixMatchLoss:
         return MixMatchLoss(self, task.num_classes)

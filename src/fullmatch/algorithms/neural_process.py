@@ -110,7 +110,7 @@ class NPMatchHeads(NamedTuple):
 class ProcessDivergence(nn.Module):
     """Divergence between the Gaussians of labeled and of selected images.
 
-    It is skewed towards the more certain of the two.
+    It is skewed toward the more certain of the two.
     """
 
     def __init__(self, coefficient: float) -> None:

@@ -45,6 +45,8 @@ class ProcessLabeler(nn.Module):
 class NPMatchLoss(ExtendedPseudoLabeling):
     """The neural process labels the unlabeled images and is trained along with the network."""
 
+    clips_separately = True
+
     def __init__(self, plain: PseudoLabeling, task: Task, spec: "NPMatch") -> None:
         super().__init__(plain)
         self.num_classes = task.num_classes
@@ -59,8 +61,10 @@ class NPMatchLoss(ExtendedPseudoLabeling):
             spec.threshold, task, warmup=spec.warmup, uncertainty=spec.uncertainty
         )
 
-    def passes(self, student: Network, batch: Batch) -> Passes[NPMatchHeads]:
-        passes, process = super().passes(student, batch), self.process
+    def passes(
+        self, student: Network, batch: Batch, teacher: Network | None = None
+    ) -> Passes[NPMatchHeads]:
+        passes, process = super().passes(student, batch, teacher), self.process
         labeled, strong = passes.labeled.features, passes.strong[0].features
         # Detached rather than run without gradient, as in `HeadedPseudoLabeling`.
         draws = process.draw(3)
@@ -103,8 +107,9 @@ class NPMatchLoss(ExtendedPseudoLabeling):
         return mean * len(pseudo.weight) / pseudo.weight.sum().clamp(min=1)
 
     def predict(self, network: Network, images: Tensor) -> Tensor:
+        """The softmax of the mean logits, whose largest class is the authors' prediction."""
         samples = self.process.recall(network(images).features, self.process.draws)
-        return log_mean(samples).exp()
+        return samples.mean(dim=0).softmax(dim=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +122,7 @@ class NPMatch(FlexMatch):
     recipe: ClassVar[Mapping[str, float]] = {"clip": 3.0, "cosine": 63 / 128}
 
     samples: Count = 10
-    uncertainty: Amount = 0.4  # largest entropy of a selected image; 1.2 on ImageNet
+    uncertainty: Amount = 0.4  # largest entropy of a selected image
     divergence: Amount = 0.01  # weight of the Gaussians' divergence
     latent: Positive = 0.25  # width of the latent space, relative to the features
     memory: Count = 2560  # rows of each bank

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from fullmatch.core import Network, Output
+from fullmatch.errors import UserError
 
 
 def run_jointly(network: Network, views: Sequence[Tensor]) -> tuple[Output, ...]:
@@ -25,6 +26,29 @@ def run_separately(network: Network, images: Tensor) -> Output:
     buffers = {name: buffer.clone() for name, buffer in network.named_buffers()}
     output: Output = torch.func.functional_call(network, buffers, (images,))
     return output
+
+
+def run_interleaved(network: Network, images: Tensor, size: int) -> Tensor:  # -> (B, C) logits
+    """A pass per chunk of `size` interleaved images; only the first one moves the statistics."""
+    if len(images) % size:
+        raise UserError(
+            f"algorithm.interleave cuts a batch into chunks of its {size} labeled images, but it "
+            f"has {len(images)} images; set training.repeat_labels=true, or another training.batch"
+        )
+    first, *others = interleave(torch.split(images, size))
+    logits = [network(first).logits, *(run_separately(network, chunk).logits for chunk in others)]
+    return torch.cat(interleave(logits))
+
+
+def interleave(chunks: Sequence[Tensor]) -> list[Tensor]:
+    """Swap part i of the first chunk with part i of chunk i; a second call swaps them back."""
+    count, size = len(chunks), len(chunks[0])
+    # The last parts are one longer where the size is not a multiple of the number of chunks.
+    sizes = [size // count + (part >= count - size % count) for part in range(count)]
+    parts = [list(torch.split(chunk, sizes)) for chunk in chunks]
+    for at in range(1, count):
+        parts[0][at], parts[at][at] = parts[at][at], parts[0][at]
+    return [torch.cat(chunk) for chunk in parts]
 
 
 def linear_ramp(progress: Tensor, share: float) -> Tensor:

@@ -85,14 +85,18 @@ class PseudoLabeling(Algorithm):
         self.extras = nn.ModuleList(extras)
         self.views, self.coefficient = views, coefficient
 
-    def passes(self, student: Network, batch: Batch) -> Passes[Any]:
-        """One joint pass, or, with `weak_gradient` off, a separate pass for the weak view."""
+    def passes(self, student: Network, batch: Batch, teacher: Network | None = None) -> Passes[Any]:
+        """One joint pass, or, with `weak_gradient` off, a separate pass for the weak view.
+
+        That separate pass is the teacher's, if there is one.
+        """
         weak, *strong = batch.unlabeled
-        if self.weak_gradient:
+        labeler = student if teacher is None else teacher
+        if self.weak_gradient and labeler is student:
             labeled, weak_output, *outputs = run_jointly(student, [batch.labeled[0], weak, *strong])
         else:
             with torch.no_grad():
-                weak_output = student(weak)
+                weak_output = labeler(weak)
             labeled, *outputs = run_jointly(student, [batch.labeled[0], *strong])
         return Passes(labeled, weak_output, tuple(outputs), None)
 
@@ -102,6 +106,10 @@ class PseudoLabeling(Algorithm):
     def consistency(self, passes: Passes[Any], pseudo: PseudoLabels) -> Tensor:
         return cross_entropy(passes.strong[0].logits, pseudo.target, pseudo.weight)
 
+    def unlabeled_weight(self, progress: Tensor) -> Tensor | float:
+        """Weight of the consistency loss; overridden if it changes during training."""
+        return self.coefficient
+
     def extra_objectives(self, step: Step[Any]) -> list[Objective]:
         """Objectives of the extras; overridden if one of them reads the labeler's memory."""
         return [extra(step) for extra in self.extras]
@@ -109,12 +117,12 @@ class PseudoLabeling(Algorithm):
     def forward(
         self, student: Network, teacher: Network, batch: Batch, progress: Tensor
     ) -> Objective:
-        passes = self.passes(student, batch)
+        passes = self.passes(student, batch, teacher if self.teacher_labels else None)
         with torch.no_grad():
             pseudo: PseudoLabels = self.labeler(passes, batch, progress)
         supervised = self.supervised(passes, batch, progress)
         consistency = self.consistency(passes, pseudo)
-        loss = supervised + self.coefficient * consistency
+        loss = supervised + self.unlabeled_weight(progress) * consistency
         metrics = {"supervised": supervised, "consistency": consistency}
         step = Step(student, batch, passes, pseudo, progress)
         for objective in self.extra_objectives(step):

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fullmatch.algorithms.alignment import MovingMean, align
+from fullmatch.algorithms.mixmatch import run_mixed
 from fullmatch.algorithms.passes import linear_ramp, run_separately
 from fullmatch.algorithms.rotation import check_square, rotate
 from fullmatch.augment.mix import draw_mixup, mixup
@@ -53,7 +54,7 @@ class ReMixMatchLoss(Algorithm):
         targets = torch.cat([known, guess, guess, guess])
         draws = draw_mixup(spec.alpha, len(images), images.device, others=len(strong))
         images, targets = mixup(images, targets, draws)
-        logits = student(images).logits
+        logits = run_mixed(student, images, size, interleaved=spec.interleave)
         supervised = cross_entropy(logits[:size], targets[:size])
         consistency = cross_entropy(logits[size:], targets[size:])
         unmixed = cross_entropy(run_separately(student, strong).logits, guess)
@@ -88,6 +89,8 @@ class ReMixMatch(Spec):
     unmixed: Amount = 0.5  # weight of the first strong view's own loss, with the same ramp
     rotation: Amount = 0.5  # weight of the rotation loss, without a ramp
     ramp: Share = 1 / 64  # share of the training over which the coefficients rise
+    # Batch statistics per chunk of interleaved images, as in TorchSSL; slower than all at once.
+    interleave: bool = False
 
     def build(self, task: Task) -> ReMixMatchLoss:
         check_square(task, "ReMixMatch")

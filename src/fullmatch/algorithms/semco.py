@@ -77,8 +77,10 @@ class SemanticLoss(nn.Module):
 class SemCoLoss(HeadedPseudoLabeling):
     """Adds the embeddings of all views to the passes."""
 
-    def passes(self, student: Network, batch: Batch) -> Passes[Embeddings]:
-        passes = super().passes(student, batch)
+    def passes(
+        self, student: Network, batch: Batch, teacher: Network | None = None
+    ) -> Passes[Embeddings]:
+        passes = super().passes(student, batch, teacher)
         return passes._replace(heads=self.embed(passes))
 
 

@@ -80,8 +80,10 @@ class SimMatchLoss(HeadedPseudoLabeling):
         self.recent = RecentMean(task.num_classes, spec.alignment)
         self.bank = LabeledBank(task.num_labeled, spec.width, spec.momentum)
 
-    def passes(self, student: Network, batch: Batch) -> Passes[SimMatchHeads]:
-        passes = super().passes(student, batch)
+    def passes(
+        self, student: Network, batch: Batch, teacher: Network | None = None
+    ) -> Passes[SimMatchHeads]:
+        passes = super().passes(student, batch, teacher)
         labeled, weak, (strong,) = self.embed(passes)
         # A copy, since the bank changes before the backward pass reads it.
         rows = self.bank.rows.clone()

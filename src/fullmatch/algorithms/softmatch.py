@@ -41,29 +41,45 @@ class GaussianWeight(nn.Module):
 class SoftLabelWeights(nn.Module):
     """The label is from the plain prediction, its weight from the aligned prediction."""
 
-    def __init__(self, spec: "SoftMatch", num_classes: int) -> None:
+    rarity: Tensor  # (C,) weight of a labeled image, so that repeated images count once
+
+    def __init__(self, spec: "SoftMatch", task: Task) -> None:
         super().__init__()
-        self.spec = spec
+        self.spec, num_classes = spec, task.num_classes
         self.weight = GaussianWeight(spec, num_classes)
-        self.predicted = MovingMean(num_classes, spec.momentum)
-        self.wanted = MovingMean(num_classes, spec.momentum)
+        # TorchSSL starts at equal shares; USB, which aligns to uniform, at the first batch.
+        self.predicted = MovingMean(num_classes, spec.momentum, uniform=spec.alignment != "uniform")
+        self.wanted = MovingMean(num_classes, spec.momentum, uniform=True)
+        prior = torch.tensor(task.class_prior)
+        drawn = torch.tensor(task.batch_prior or task.class_prior)
+        self.register_buffer("rarity", prior / drawn, persistent=False)
 
     def forward(self, passes: Passes[object], batch: Batch, progress: Tensor) -> PseudoLabels:
         probs = passes.weak.logits.detach().float().softmax(dim=1)
         confidence, label = probs.max(dim=1)
-        self.weight.remember(confidence)
+        aligned = self.align(probs, passes, batch)
+        # TorchSSL takes the statistics of plain predictions, USB of those aligned to uniform.
+        self.weight.remember(aligned if self.spec.alignment == "uniform" else confidence)
+        return PseudoLabels(probs, label, label, self.weight(aligned))
+
+    def align(self, probs: Tensor, passes: Passes[object], batch: Batch) -> Tensor:  # (U,)
+        """The largest probability of each image after alignment."""
+        if self.spec.alignment == "none":
+            return probs.amax(dim=1)
         if self.spec.alignment == "labeled":
-            wanted = self.wanted(passes.labeled.logits.detach().float().softmax(dim=1))
+            known = passes.labeled.logits.detach().float().softmax(dim=1)
+            wanted = self.wanted(known * self.rarity[batch.labels][:, None])
         else:
             wanted = torch.full_like(self.wanted.mean, 1 / probs.shape[1])
-        if self.spec.alignment != "none":
-            confidence = align(probs, self.predicted(probs), wanted).amax(dim=1)
-        return PseudoLabels(probs, label, label, self.weight(confidence))
+        return align(probs, self.predicted(probs), wanted).amax(dim=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SoftMatch(FixMatch):
-    """As in TorchSSL: averages of plain predictions, aligned to the labeled predictions."""
+    """As in TorchSSL: averages of plain predictions, aligned to the labeled predictions.
+
+    `alignment="uniform"` is USB's form, whose averages are of the aligned predictions.
+    """
 
     about: ClassVar[About] = About(
         "SoftMatch", 2023, "weights by a truncated Gaussian", "mean and variance of confidence"
@@ -75,4 +91,4 @@ class SoftMatch(FixMatch):
     alignment: Literal["labeled", "uniform", "none"] = "labeled"  # target of the alignment
 
     def labeler(self, task: Task) -> SoftLabelWeights:
-        return SoftLabelWeights(self, task.num_classes)
+        return SoftLabelWeights(self, task)

@@ -78,8 +78,10 @@ class UPSLoss(ExtendedPseudoLabeling):
         super().__init__(plain)
         self.spec = spec
 
-    def passes(self, student: Network, batch: Batch) -> Passes[UPSHeads]:
-        passes = super().passes(student, batch)
+    def passes(
+        self, student: Network, batch: Batch, teacher: Network | None = None
+    ) -> Passes[UPSHeads]:
+        passes = super().passes(student, batch, teacher)
         samples = self.spec.samples
         features = apply_dropout(
             self.spec.dropout,

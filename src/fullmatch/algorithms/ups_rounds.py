@@ -18,6 +18,10 @@ class PseudoLabelChoice(NamedTuple):
     positive: Tensor  # (N,) bool, whether that label is learned
     negative: Tensor  # (N, C) bool, classes that are ruled out; none if `positive`
 
+    @property
+    def has_negatives(self) -> Tensor:  # (N,) bool
+        return self.negative.any(dim=1)
+
 
 @dataclass(frozen=True)
 class ChoiceLimits:
@@ -39,14 +43,13 @@ def choose_labels(
 ) -> PseudoLabelChoice:
     """What a round passes on; `balanced`: equally many labels of every class.
 
-    All but the last rounds are balanced. Images that lose their label to balancing keep their
-    negatives.
+    Images that lose their label to balancing keep their negatives.
     """
     label, positive, deviation = positive_labels(logits, limits.threshold, limits.spread)
     if balanced:
         positive = balance_classes(label, positive, deviation, logits.shape[2], limits.minimum)
     negative = unlikely_classes(
-        logits, limits.negative_threshold, limits.negative_spread, limits.temperature
+        logits, limits.negative_threshold, limits.negative_spread, limits.temperature, label
     )
     return PseudoLabelChoice(label, positive, negative & ~positive[:, None])
 
@@ -62,11 +65,20 @@ def positive_labels(
 
 
 def unlikely_classes(
-    logits: Tensor, threshold: float = 0.05, spread: float = 0.005, temperature: float = 2.0
+    logits: Tensor,
+    threshold: float = 0.05,
+    spread: float = 0.005,
+    temperature: float = 2.0,
+    label: Tensor | None = None,
 ) -> Tensor:
-    """Classes (N, C) that are unlikely in all samples, even if softened; never the best class."""
+    """Classes (N, C) that are unlikely in all samples, even if softened; never the label (N,).
+
+    Without labels, the class that is best after softening is the label.
+    """
     deviation, mean = torch.std_mean((logits.float() / temperature).softmax(dim=2), dim=0)
     best = mean == mean.amax(dim=1, keepdim=True)
+    if label is not None:
+        best = torch.zeros_like(best).scatter(1, label[:, None], True)
     return (mean < threshold) & (deviation < spread) & ~best
 
 

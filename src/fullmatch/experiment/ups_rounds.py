@@ -9,15 +9,21 @@ from safetensors import safe_open
 from torch import Tensor
 
 from fullmatch.algorithms.sampling import apply_dropout
-from fullmatch.algorithms.ups_offline import UPSOffline
+from fullmatch.algorithms.ups_offline import UPSOffline, empty_choice
 from fullmatch.algorithms.ups_rounds import PseudoLabelChoice, choose_labels
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source
 from fullmatch.errors import UserError
 from fullmatch.experiment.build import EVALUATION_BATCH
-from fullmatch.experiment.inputs import choose_split, load_source, with_absolute_paths
-from fullmatch.experiment.run import Run, resume, start
+from fullmatch.experiment.inputs import (
+    choose_split,
+    load_source,
+    with_absolute_paths,
+    with_unknown_classes,
+)
+from fullmatch.experiment.run import Run
 from fullmatch.experiment.settings import read_config
+from fullmatch.experiment.start import resume, start
 from fullmatch.storage.run_folder import RunFolder, read_file
 from fullmatch.storage.tensors import write_tensors
 from fullmatch.training.randomness import preserve_rng, seed_step
@@ -35,21 +41,21 @@ def train_rounds(
         raise UserError("only ups_offline is trained in rounds; leave algorithm.name out")
     if RunFolder(parent).started:
         raise UserError(f"{parent} is a run itself; choose another folder with --out")
+    config = with_unknown_classes(config)
     source = load_source(config)
     expected = with_absolute_paths(config, choose_split(config, source))
     for number in range(1, count + 1):
         folder = round_folder(parent, number)
         if folder.started and expected != without_choice(read_config(folder)):
             raise UserError(f"{folder.path} has other settings; choose another folder with --out")
-        # All but the last rounds pass on the same number of labels of every class.
-        balanced = number < count - 1
+        balanced = number <= spec.balanced_rounds
         choice = folder.path / "choice.safetensors"
         if read_balanced(choice) is not balanced:
             if choice.exists() and round_folder(parent, number + 1).path.exists():
                 raise UserError(
-                    f"{parent} has another number of rounds than {count}: the next round would "
-                    f"learn from other labels than {folder.path.name} chose; choose another folder "
-                    "with --out"
+                    f"{folder.path} chose its labels with another number of balanced rounds than "
+                    f"{spec.balanced_rounds}, and the next round has learned them; choose another "
+                    "folder with --out"
                 )
             run = start_or_resume(replace(config, algorithm=spec), folder, source)
             if not folder.finished:
@@ -72,24 +78,34 @@ def start_or_resume(config: ExperimentConfig, folder: RunFolder, source: Source)
     return resume(folder, source) if folder.started else start(config, folder, source)
 
 
-@torch.no_grad()
 def label_images(run: Run, *, balanced: bool) -> PseudoLabelChoice:
-    """The labels that the trained student gives all unlabeled images, sampled with dropout."""
-    state, images = run.state, run.dataset.images
-    spec = run.config.algorithm
+    """What the trained student says about all unlabeled images; nothing of the labeled ones."""
+    unlabeled, count = run.dataset.unlabeled, run.dataset.num_classes
+    free = ~torch.isin(unlabeled, run.dataset.labeled)
+    chosen = choose_labels(sample_logits(run, unlabeled[free]), balanced=balanced)
+    choice = empty_choice((len(unlabeled), count))
+    for place, part in zip(choice, chosen, strict=True):
+        place[free] = part
+    return choice
+
+
+@torch.no_grad()
+def sample_logits(run: Run, positions: Tensor) -> Tensor:  # (S, N, C)
+    """Logits of images, sampled with dropout."""
+    state, images, spec = run.state, run.dataset.images, run.config.algorithm
     assert isinstance(spec, UPSOffline)
     state.student.eval()  # running statistics; only the dropout below is random
-    logits: list[Tensor] = []
+    logits = [torch.empty(SAMPLES, 0, run.dataset.num_classes)]
     with preserve_rng(run.device), autocast(run.device, run.bf16):
         seed_step(run.config.seed, state.step, 0, run.device)
-        for at in range(0, len(run.dataset.unlabeled), EVALUATION_BATCH):
-            index = run.dataset.unlabeled[at : at + EVALUATION_BATCH]
+        for at in range(0, len(positions), EVALUATION_BATCH):
+            index = positions[at : at + EVALUATION_BATCH]
             view = run.augment(images.read(index).to(run.device), "plain")
             features = state.student.pool(state.student.feature_map(view))
             samples = apply_dropout(spec.dropout, *[features] * SAMPLES)
             classified = [state.student.classify(sample) for sample in samples]
             logits.append(torch.stack(classified).float().cpu())
-    return choose_labels(torch.cat(logits, dim=1), balanced=balanced)
+    return torch.cat(logits, dim=1)
 
 
 def write_choice(path: Path, choice: PseudoLabelChoice, balanced: bool) -> None:
