@@ -7,7 +7,8 @@ import torch
 from scipy import stats
 from torch import Tensor, nn
 
-from fullmatch.augment.views import VIEWS, Augmenter, Strong
+from fullmatch.augment.kinds import Strong
+from fullmatch.augment.views import VIEWS, Augmenter
 from fullmatch.core import Appearance
 from tests.augment.pictures import PICTURES
 
@@ -84,7 +85,7 @@ def test_order_of_randaugment_and_crop(strong: Strong, side: int) -> None:
     images = PICTURES["photographs-rgb"]()
     augmenter = Augmenter(Appearance(mean=RGB.mean, std=RGB.std, crop=24), strong)
     recorder = Recorder()
-    augmenter.randaugment = recorder  # type: ignore[assignment]
+    augmenter.strong_kind = recorder  # type: ignore[assignment]
     view = augmenter(images, "strong")
     assert recorder.images.shape == (len(images), 3, side, side)
     torch.testing.assert_close(view, augmenter.normalize(torch.full_like(view, 7)))

@@ -24,6 +24,15 @@ OPERATIONS: dict[str, tuple[float, float]] = {
     "translate_x": (-0.3, 0.3),  # of the width
     "translate_y": (-0.3, 0.3),
 }
+# Where an operation with a magnitude changes nothing, if not at 0.
+NEUTRAL = {
+    "brightness": 1.0,
+    "color": 1.0,
+    "contrast": 1.0,
+    "posterize": 8.0,
+    "sharpness": 1.0,
+    "solarize": 256.0,
+}
 NUMBER = {name: number for number, name in enumerate(OPERATIONS)}
 
 
@@ -91,6 +100,7 @@ class RandAugment(nn.Module):
     """Applies `count` random operations, each with a probability, and then cutout."""
 
     ranges: Tensor  # (14, 2)
+    numbers: Tensor  # of the operations to choose from
     fill: Tensor  # (3,)
 
     def __init__(
@@ -99,13 +109,20 @@ class RandAugment(nn.Module):
         probability: float,
         cutout: tuple[float, float],  # range of the side, relative to the width
         fill: tuple[int, int, int],
+        *,
+        names: tuple[str, ...] = tuple(OPERATIONS),  # of the operations to choose from
+        strength: float = 1.0,
     ) -> None:
         super().__init__()
         self.count = count
         self.probability = probability
-        self.cutout = cutout
+        self.cutout = (cutout[0] * strength, cutout[1] * strength)
+        ranges = [scale_range(name, strength) for name in OPERATIONS]
         # Buffers, since a recorded graph cannot copy constants from the host.
-        self.register_buffer("ranges", torch.tensor(list(OPERATIONS.values())), persistent=False)
+        self.register_buffer("ranges", torch.tensor(ranges), persistent=False)
+        numbers = [NUMBER[name] for name in names]
+        self.register_buffer("numbers", torch.tensor(numbers), persistent=False)
+        self.all = numbers == list(NUMBER.values())
         self.register_buffer("fill", torch.tensor(fill, dtype=torch.uint8), persistent=False)
 
     @property
@@ -116,7 +133,8 @@ class RandAugment(nn.Module):
     def choose_operations(self, chance: Tensor) -> tuple[Tensor, Tensor]:
         """Operations and magnitudes, (count, B) each, from uniform random numbers."""
         kind, strength, *applied = torch.split(chance, self.count)
-        operation = to_integers(kind, len(OPERATIONS))
+        operation = to_integers(kind, len(self.numbers))
+        operation = operation if self.all else self.numbers[operation]
         low, high = self.ranges[operation].unbind(-1)
         if applied:
             operation = torch.where(applied[0] < self.probability, operation, NUMBER["identity"])
@@ -125,11 +143,21 @@ class RandAugment(nn.Module):
     def forward(self, images: Tensor, chance: Tensor) -> Tensor:
         """`chance` (draws, B) holds uniform random numbers."""
         _, channels, height, width = images.shape
-        images = apply_operations(images, *self.choose_operations(chance[:-3]))
+        if self.count:
+            images = apply_operations(images, *self.choose_operations(chance[:-3]))
         low, high = self.cutout
         side, x, y = chance[-3:]
         side = (low + (high - low) * side) * width
         return geometry.cutout(images, x * width, y * height, side, self.fill[:channels])
+
+
+def scale_range(name: str, strength: float) -> tuple[float, float]:
+    """The magnitudes of an operation, moved toward the one that changes nothing."""
+    low, high = OPERATIONS[name]
+    if strength == 1:  # exactly, which the formula below is not
+        return low, high
+    neutral = NEUTRAL.get(name, 0.0)
+    return neutral + strength * (low - neutral), neutral + strength * (high - neutral)
 
 
 def to_integers(chance: Tensor, below: int) -> Tensor:

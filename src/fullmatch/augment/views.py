@@ -1,16 +1,18 @@
 """The views of an image that algorithms use: plain, weak and strong."""
 
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor, nn
 
 from fullmatch.augment import geometry
+from fullmatch.augment.kinds import OwnView, Strong, build_kind
 from fullmatch.augment.randaugment import RandAugment, to_integers
+from fullmatch.config.schema import AugmentConfig
 from fullmatch.core import Appearance
 
-Strong = Literal["torchssl", "released"]
 VIEWS = ("plain", "weak", "strong")
+PUBLISHED = AugmentConfig()
 
 
 class Augmenter(nn.Module):
@@ -23,7 +25,12 @@ class Augmenter(nn.Module):
     mean: Tensor  # (C, 1, 1)
     std: Tensor
 
-    def __init__(self, appearance: Appearance, strong: Strong = "torchssl") -> None:
+    def __init__(
+        self,
+        appearance: Appearance,
+        strong: Strong = "torchssl",
+        settings: AugmentConfig = PUBLISHED,
+    ) -> None:
         super().__init__()
         if strong not in get_args(Strong):
             raise ValueError(f"strong must be one of {get_args(Strong)}; got {strong!r}")
@@ -34,33 +41,45 @@ class Augmenter(nn.Module):
             )
         self.appearance = appearance
         self.strong = strong
-        self.randaugment = (
-            RandAugment(count=3, probability=1.0, cutout=(0.0, 0.5), fill=(125, 123, 114))
-            if strong == "torchssl"
-            else RandAugment(count=2, probability=0.5, cutout=(0.5, 0.5), fill=(127, 127, 127))
-        )
+        self.names = {
+            "plain": "plain",
+            "weak": settings.weak.name or "flip_crop",
+            "strong": settings.strong.name or "randaugment",
+        }
+        self.weak_kind = build_kind(self.names["weak"], settings.weak, strong)
+        self.strong_kind = build_kind(self.names["strong"], settings.strong, strong)
         for name, value in (("mean", appearance.mean), ("std", appearance.std)):
             self.register_buffer(name, torch.tensor(value)[:, None, None], persistent=False)
 
+    @property
+    def own(self) -> bool:
+        """Whether a view is a function of the user, which may do what a compiler cannot."""
+        return isinstance(self.weak_kind, OwnView) or isinstance(self.strong_kind, OwnView)
+
     def draw(self, images: Tensor, view: str) -> Tensor:
         """The random numbers (draws, B) for a view of these images."""
-        draws = {"plain": 0, "weak": 3, "strong": 3 + self.randaugment.draws}
-        if view not in draws:
+        if view not in self.names:
             raise ValueError(f"view must be one of {VIEWS}; got {view!r}")
-        return torch.rand(draws[view], len(images), device=images.device)
+        kind = self._kind(view)
+        draws = 0 if self.names[view] == "plain" else 3 + (0 if kind is None else kind.draws)
+        return torch.rand(draws, len(images), device=images.device)
 
     def forward(self, images: Tensor, view: str, chance: Tensor | None = None) -> Tensor:
         """`chance` is the result of `draw`; it is drawn here if left out."""
         self._check(images)
         chance = self.draw(images, view) if chance is None else chance
-        if view == "plain":
+        if self.names[view] == "plain":
             return self.normalize(self._center(images))
-        if view == "weak":
-            return self.normalize(self._shift(images, chance))
-        shift, operations = chance[:3], chance[3:]
-        if self.strong == "torchssl":
-            return self.normalize(self._shift(self.randaugment(images, operations), shift))
-        return self.normalize(self.randaugment(self._shift(images, shift), operations))
+        shift, rest = chance[:3], chance[3:]
+        kind = self._kind(view)
+        if kind is None:
+            return self.normalize(self._shift(images, shift))
+        if self.strong == "torchssl" and not isinstance(kind, OwnView):
+            return self.normalize(self._shift(kind(images, rest), shift))
+        return self.normalize(kind(self._shift(images, shift), rest))
+
+    def _kind(self, view: str) -> RandAugment | OwnView | None:
+        return {"weak": self.weak_kind, "strong": self.strong_kind}.get(view)
 
     def normalize(self, images: Tensor) -> Tensor:
         # Not torch's default dtype, which a program may have changed.
