@@ -1,49 +1,66 @@
-"""Arrow stores read the picture column of a Hugging Face data set."""
+"""Arrow and Parquet files are opened without reading their pictures into memory."""
 
 import sys
 from pathlib import Path
-from typing import Any
 
+import pyarrow as pa
 import pytest
-import torch
-from PIL import Image
+from pyarrow import ipc
 
-from fullmatch.data.stores.arrow import ArrowStore
+from fullmatch.data.stores.arrow import ArrowPictures, open_table
 from fullmatch.errors import UserError
+from tests.encoded_pictures import encode, noise, write_parquet
 
-COLORS = [(10, 20, 30), (40, 50, 60), (70, 80, 90)]
-
-
-class Table:
-    """The part of a Hugging Face data set that `ArrowStore` uses."""
-
-    def __init__(self, columns: dict[str, list[Any]]) -> None:
-        self.columns, self.column_names = columns, list(columns)
-
-    def select_columns(self, names: list[str]) -> "Table":
-        return Table({name: self.columns[name] for name in names})
-
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
-
-    def __getitem__(self, rows: list[int]) -> dict[str, list[Any]]:
-        return {name: [values[row] for row in rows] for name, values in self.columns.items()}
+FILES = [encode(pixels) for pixels in noise(4)]
 
 
-def test_arrow_store() -> None:
-    pictures = [Image.new("RGB", (9, 9), color) for color in COLORS]
-    store = ArrowStore(Table({"image": pictures, "label": [0, 1, 2]}), (4, 4))
-    assert len(store) == 3
-    assert store.shape == (3, 4, 4)
-    assert store.paths == ()
-    batch = store.read(torch.tensor([1, 2]))
-    assert batch.dtype == torch.uint8
-    assert batch[0, :, 0, 0].tolist() == list(COLORS[1])
-    with pytest.raises(UserError, match=r"no column 'img'.*image, label"):
-        ArrowStore(Table({"image": pictures, "label": [0, 1, 2]}), (4, 4), column="img")
+def write_arrow(path: Path, *, stream: bool) -> Path:
+    table = pa.table({"image": FILES})
+    new = ipc.new_stream if stream else ipc.new_file
+    with new(str(path), table.schema) as writer:
+        writer.write_table(table, max_chunksize=3)
+    return path
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_both_forms_of_arrow_are_memory_mapped(tmp_path: Path, stream: bool) -> None:
+    path = write_arrow(tmp_path / "a.arrow", stream=stream)
+    before = pa.total_allocated_bytes()
+    pictures = ArrowPictures(path, "image")
+    assert pa.total_allocated_bytes() - before < sum(map(len, FILES)) / 2
+    assert [pictures.open(row).read() for row in range(4)] == FILES
+
+
+def test_a_large_parquet_file_is_copied_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = write_parquet(tmp_path / "a.parquet", FILES)
+    table = open_table(path, max_bytes=10)
+    assert table["image"].to_pylist() == FILES
+    (copy,) = (tmp_path / "cache" / "fullmatch").iterdir()
+    written = copy.stat().st_mtime_ns
+    assert open_table(path, max_bytes=10).equals(table)
+    assert copy.stat().st_mtime_ns == written
+    write_parquet(path, FILES[:2])
+    assert open_table(path, max_bytes=10).num_rows == 2
+
+
+@pytest.mark.parametrize("name", ["a.arrow", "b.parquet"])
+def test_damaged_files(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    write_arrow(path, stream=True) if name == "a.arrow" else write_parquet(path, FILES)
+    content = path.read_bytes()
+    for part in (content[: len(content) // 2], b"", b"something else entirely"):
+        path.write_bytes(part)
+        with pytest.raises(UserError, match=rf"{name} is damaged .*; copy or write it again"):
+            open_table(path)
+    path.unlink()
+    with pytest.raises(UserError, match=rf"cannot read .*{name}: No such file"):
+        open_table(path)
 
 
 def test_error_names_the_missing_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UserError, match=r"pip install 'fullmatch\[hub\]'"):
-        ArrowStore.open(tmp_path, (4, 4))
+        open_table(tmp_path / "a.parquet")

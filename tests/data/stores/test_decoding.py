@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Pipe
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def make_pool() -> Iterator[MakePool]:
     pools: list[DecoderPool] = []
 
     def make(
-        processes: int = 2, shape: tuple[int, int, int] = SHAPE, **options: float
+        processes: int = 2, shape: tuple[int, int, int] = SHAPE, **options: Any
     ) -> DecoderPool:
         pools.append(DecoderPool(shape, processes, **options))
         return pools[-1]
@@ -103,15 +104,14 @@ def test_many_more_pictures_than_slots(make_pool: MakePool, mixed: list[str]) ->
 
 
 def test_death_during_a_batch_is_an_error_in_one_line(
-    make_pool: MakePool, mixed: list[str], monkeypatch: pytest.MonkeyPatch
+    make_pool: MakePool, mixed: list[str]
 ) -> None:
     def die_at_one_path(path: str, out: np.ndarray) -> bool:
         if path == mixed[20]:
             os.kill(os.getpid(), signal.SIGKILL)
         return True
 
-    monkeypatch.setattr(pictures, "decode_into", die_at_one_path)
-    pool = make_pool(3)
+    pool = make_pool(3, decode=die_at_one_path)
     for _ in range(2):  # asking again gives the same error
         with pytest.raises(UserError, match="a process that decodes pictures died") as error:
             pool.decode(mixed, empty(mixed))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 from fullmatch.data.stores.files import FileStore
 from fullmatch.errors import UserError
@@ -32,6 +33,17 @@ def test_decode_all_writes_every_picture(files: FileStore) -> None:
     pixels = torch.empty((3, *files.shape), dtype=torch.uint8)
     assert files.decode_all(pixels) == files.decode_all() == [True] * 3
     assert pixels.equal(files.read(torch.arange(3)))
+
+
+def test_a_stretched_picture_keeps_its_rims(tmp_path: Path) -> None:
+    wide = Image.new("L", (40, 10), 0)
+    wide.paste(255, (0, 0, 5, 10))
+    wide.save(tmp_path / "wide.png")
+    stores = [FileStore([tmp_path / "wide.png"], (8, 8), 1, stretch=each) for each in (False, True)]
+    for store in (*stores, stores[1].with_processes(1)):
+        row = store.read(torch.tensor([0]))[0, 0, 4]
+        assert bool(row[0] > 200) is store.stretch
+        assert row[-1] == 0
 
 
 def test_processes_read_the_same_pixels_as_threads(files: FileStore) -> None:

@@ -1,4 +1,4 @@
-"""A pool of processes that decode picture files, because threads compete for Python's lock."""
+"""A pool of processes that decode pictures, because threads compete for Python's lock."""
 
 import gc
 import mmap
@@ -6,7 +6,7 @@ import os
 import signal
 import warnings
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from math import prod
 from multiprocessing.connection import Connection, Pipe, wait
@@ -23,9 +23,14 @@ SLOT_SIZE = 8  # pictures in a slot
 SLOTS = 2  # per process: it fills one while the other is emptied
 POLL_SECONDS = 1.0  # how often each side checks that the other is still alive
 
+Decode = Callable[[Any, NDArray[np.uint8]], bool]  # an item into pixels; whether it was readable
+
 
 class DecoderPool:
-    """Forked processes that decode files into memory shared with this process.
+    """Forked processes that decode pictures into memory shared with this process.
+
+    What they are sent are items that `decode` understands: paths, or positions in what the fork
+    has inherited, such as a memory-mapped table.
 
     A fork imports nothing again, so scripts need no `if __name__ == "__main__"` guard. The shared
     memory is anonymous, because /dev/shm is small in containers. The processes end when the pool
@@ -33,7 +38,12 @@ class DecoderPool:
     """
 
     def __init__(
-        self, shape: tuple[int, int, int], processes: int, poll_seconds: float = POLL_SECONDS
+        self,
+        shape: tuple[int, int, int],
+        processes: int,
+        poll_seconds: float = POLL_SECONDS,
+        *,
+        decode: Decode = pictures.decode_into,
     ) -> None:
         Image.preinit()
         Image.init()  # loads every format now, so that the processes import nothing
@@ -47,15 +57,15 @@ class DecoderPool:
             for worker_slots in slots:
                 ours, theirs = Pipe()
                 self.slots[ours] = worker_slots
-                self.pids.append(_start_worker(theirs, worker_slots, poll_seconds))
+                self.pids.append(_start_worker(theirs, worker_slots, decode, poll_seconds))
                 theirs.close()  # now only the worker holds it, so we notice when it dies
             for pipe in self.slots:
                 pipe.recv()  # the worker has closed our files, including any lock file
 
-    def decode(self, paths: Sequence[str], out: NDArray[np.uint8] | None) -> list[bool]:
-        """Decode files into `out`, in order, and return which ones could be read."""
-        readable = [False] * len(paths)
-        missing = len(paths)
+    def decode(self, items: Sequence[Any], out: NDArray[np.uint8] | None) -> list[bool]:
+        """Decode items into `out`, in order, and return which ones could be read."""
+        readable = [False] * len(items)
+        missing = len(items)
         # More chunks than slots, so that fast workers get more of them.
         size = max(1, min(SLOT_SIZE, missing // (2 * SLOTS * len(self.slots))))
         starts = iter(range(0, missing, size))
@@ -63,7 +73,7 @@ class DecoderPool:
         def send_next_chunk(pipe: Connection, slot: int) -> None:
             start = next(starts, None)
             if start is not None:
-                pipe.send((slot, start, paths[start : start + size]))
+                pipe.send((slot, start, items[start : start + size]))
 
         with self._close_on_error():
             for slot in range(SLOTS):
@@ -98,7 +108,9 @@ class DecoderPool:
             raise
 
 
-def _start_worker(pipe: Connection, slots: NDArray[np.uint8], poll_seconds: float) -> int:
+def _start_worker(
+    pipe: Connection, slots: NDArray[np.uint8], decode: Decode, poll_seconds: float
+) -> int:
     parent = os.getpid()
     with warnings.catch_warnings():
         # Python warns that a fork can inherit a locked lock; the worker takes none of them.
@@ -106,16 +118,16 @@ def _start_worker(pipe: Connection, slots: NDArray[np.uint8], poll_seconds: floa
         pid = os.fork()
     if pid == 0:
         try:
-            _run_worker(pipe, slots, parent, poll_seconds)
+            _run_worker(pipe, slots, decode, parent, poll_seconds)
         finally:
             os._exit(0)  # never return into the caller's program
     return pid
 
 
 def _run_worker(
-    pipe: Connection, slots: NDArray[np.uint8], parent: int, poll_seconds: float
+    pipe: Connection, slots: NDArray[np.uint8], decode: Decode, parent: int, poll_seconds: float
 ) -> None:
-    """Decode the paths sent through the pipe until it is closed or the parent is gone."""
+    """Decode the items sent through the pipe until it is closed or the parent is gone."""
     for number in (signal.SIGINT, signal.SIGTERM):  # the parent may still need a last batch
         signal.signal(number, signal.SIG_IGN)
     gc.freeze()  # never free inherited objects here, such as tensors on a GPU
@@ -128,10 +140,8 @@ def _run_worker(
         pipe.send("ready")
         while os.getppid() == parent:
             if pipe.poll(poll_seconds):
-                slot, start, paths = pipe.recv()
-                decoded = [
-                    pictures.decode_into(path, slots[slot, row]) for row, path in enumerate(paths)
-                ]
+                slot, start, items = pipe.recv()
+                decoded = [decode(item, slots[slot, row]) for row, item in enumerate(items)]
                 pipe.send((slot, start, decoded))
 
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from typing import BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,18 @@ Result = TypeVar("Result")
 class Header(NamedTuple):
     """What the header of a picture file says, without decoding it."""
 
-    short_side: int  # in pixels
+    size: tuple[int, int]  # width and height
     is_gray: bool
 
+    @property
+    def short_side(self) -> int:
+        return min(self.size)
 
-def try_read(read: Callable[[str], Result], path: str) -> Result | None:
-    """The result of `read(path)`, or None if the file cannot be read as a picture."""
+
+def try_read(read: Callable[[Item], Result], file: Item) -> Result | None:
+    """The result of `read(file)`, or None if the file cannot be read as a picture."""
     try:
-        return read(path)
+        return read(file)
     except Exception:  # Damaged files make decoders raise anything, from OSError to IndexError.
         return None
 
@@ -40,27 +44,29 @@ def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) ->
             yield from threads.map(function, items[start : start + CHUNK])
 
 
-def read_header(path: str) -> Header:
+def read_header(file: str | BinaryIO) -> Header:
     """Read only the header of a picture file."""
-    with Image.open(path) as image:
-        return Header(min(image.size), is_gray(image))
+    with Image.open(file) as image:
+        return Header(image.size, is_gray(image))
 
 
 def is_gray(image: Image.Image) -> bool:
     return image.mode in ("1", "L", "LA", "F") or image.mode.startswith("I")
 
 
-def decode(path: str, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
+def decode(
+    file: str | BinaryIO, size: tuple[int, int], channels: int, *, stretch: bool = False
+) -> NDArray[np.uint8]:
     """Decode the first frame of a file to pixels (channels, height, width)."""
-    with Image.open(path) as image:
+    with Image.open(file) as image:
         image.draft(None, (max(size), max(size)))  # lets JPEG skip detail that would not show
-        return resize_and_crop(image, size, channels)
+        return (resize if stretch else resize_and_crop)(image, size, channels)
 
 
-def decode_into(path: str, out: NDArray[np.uint8]) -> bool:
+def decode_into(file: str | BinaryIO, out: NDArray[np.uint8], *, stretch: bool = False) -> bool:
     """Decode a file into `out` (channels, height, width); return whether it could be read."""
     channels, height, width = out.shape
-    pixels = try_read(lambda path: decode(path, (height, width), channels), path)
+    pixels = try_read(lambda file: decode(file, (height, width), channels, stretch=stretch), file)
     if pixels is not None:
         out[:] = pixels
     return pixels is not None
@@ -83,8 +89,23 @@ def resize_and_crop(image: Image.Image, size: tuple[int, int], channels: int) ->
     image = convert_image(image, channels)
     if image.size != (size[1], size[0]):
         image = ImageOps.fit(image, (size[1], size[0]), Image.Resampling.BILINEAR)
-    pixels = np.asarray(image).reshape(*size, channels)
+    return to_pixels(image, channels)
+
+
+def resize(image: Image.Image, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
+    """Convert and stretch to pixels (channels, height, width), whatever the aspect ratio."""
+    image = convert_image(image, channels)
+    return to_pixels(image.resize((size[1], size[0]), Image.Resampling.BILINEAR), channels)
+
+
+def to_pixels(image: Image.Image, channels: int) -> NDArray[np.uint8]:
+    pixels = np.asarray(image).reshape(image.height, image.width, channels)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+def to_image(pixels: NDArray[np.uint8]) -> Image.Image:
+    """Pixels (channels, height, width) as an image."""
+    return Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0))
 
 
 def _to_eight_bit(image: Image.Image) -> Image.Image:
