@@ -63,7 +63,8 @@ def test_conflicting_labels_are_not_used_but_the_pictures_are() -> None:
 def test_small_classes_are_repeated() -> None:
     balanced = balance_classes(make_dataset([0] * 12 + [1] * 3 + [-1]))
     assert torch.bincount(balanced.labels[balanced.labeled]).tolist() == [12, 12]
-    assert balanced.class_prior == (0.5, 0.5)
+    assert balanced.batch_prior == (0.5, 0.5)
+    assert balanced.class_prior == (0.8, 0.2)  # each picture counts once
     assert "dog" in balanced.balance_note
     assert balanced.notes == (balanced.balance_note,)
     unchanged = balance_classes(make_dataset([0, 0, 1]))
@@ -118,3 +119,9 @@ def test_pictures_are_hashed_once() -> None:
     test = CountingStore(torch.zeros(2, 1, 8, 8, dtype=torch.uint8))
     clean_dataset(replace(dataset, images=images, test=test, test_labels=torch.tensor([0, 1])))
     assert (images.images_read, test.images_read) == (5, 2)
+
+
+def test_repeated_pictures_leave_the_class_prior_alone() -> None:
+    balanced = balance_classes(make_dataset([0] * 100 + [1] * 10))
+    assert balanced.batch_prior == (0.5, 0.5)
+    assert balanced.class_prior == (100 / 110, 10 / 110)

@@ -8,7 +8,7 @@ from torch import Tensor
 from fullmatch.data.dataset import SemiDataset
 from fullmatch.data.quality.duplicates import find_exact_duplicates
 from fullmatch.data.quality.fingerprints import compute_digests
-from fullmatch.errors import UserError, many
+from fullmatch.errors import UserError, pluralize
 
 MAX_IMBALANCE = 2.0  # largest over smallest class, above which small classes are repeated
 MAX_REPEATS = 10  # of a labeled picture
@@ -25,13 +25,14 @@ def clean_dataset(dataset: SemiDataset, *, flip: bool | None = None) -> SemiData
 
 def drop_test_duplicates(dataset: SemiDataset) -> SemiDataset:
     """Leave out training pictures that have the same pixels as a test picture."""
-    if dataset.test is None:
+    tests = [store for store in (dataset.test, dataset.unknown_test) if store is not None]
+    if not tests:
         return dataset
-    test_digests = set(compute_digests(dataset.test))
+    test_digests = {digest for store in tests for digest in compute_digests(store)}
     keep = torch.tensor([digest not in test_digests for digest in compute_digests(dataset.images)])
     if keep.all():
         return dataset
-    leaked = many(int((~keep).sum()), "training picture is", "training pictures are")
+    leaked = pluralize(int((~keep).sum()), "training picture is", "training pictures are")
     return _select(
         dataset,
         dataset.labeled[keep[dataset.labeled]],
@@ -62,7 +63,7 @@ def balance_classes(dataset: SemiDataset) -> SemiDataset:
     """Repeat the labeled pictures of small classes, so that a step sees all classes equally."""
     labels = dataset.labels[dataset.labeled]
     counts = torch.bincount(labels, minlength=dataset.num_classes)
-    if int(counts.max()) <= MAX_IMBALANCE * int(counts.min()):
+    if not dataset.balance or int(counts.max()) <= MAX_IMBALANCE * int(counts.min()):
         return dataset
     repeats = (counts.max() / counts.clamp(min=1)).round().long().clamp(max=MAX_REPEATS)
     small = [dataset.classes[k] for k in range(len(counts)) if repeats[k] > 1]

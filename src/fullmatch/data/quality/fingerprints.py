@@ -7,7 +7,8 @@ with `compute_digests`, at the size that it trains on.
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import repeat
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import torch
@@ -18,6 +19,9 @@ from fullmatch.data.dataset import SemiDataset, Source
 from fullmatch.data.quality.duplicates import gray_thumbnail, perceptual_hash
 from fullmatch.data.quality.outliers import extract_features, find_outliers
 from fullmatch.data.stores import pictures
+from fullmatch.data.stores.encoded import EncodedPictures
+from fullmatch.data.stores.features import FeatureStore
+from fullmatch.data.stores.files import PictureFileList
 from fullmatch.data.stores.image_store import ImageStore, cached_per_store, evenly_spaced
 
 SIDE = 32  # of the small picture that features are computed from
@@ -55,12 +59,23 @@ class Fingerprints:
 
 def fingerprint_files(paths: Sequence[str], report_progress: ProgressCallback) -> Fingerprints:
     """Decode every picture file once and compute its fingerprint."""
+    return fingerprint_encoded(PictureFileList(paths), report_progress)
+
+
+def fingerprint_encoded(
+    encoded: EncodedPictures, report_progress: ProgressCallback
+) -> Fingerprints:
+    """The same for pictures in files of any kind."""
+
+    def read(position: int) -> Fingerprint:
+        return _fingerprint_file(encoded.open(position))
+
     results = []
     for result in pictures.map_in_threads(
-        lambda path: pictures.try_read(_fingerprint_file, path), paths
+        lambda position: pictures.try_read(read, position), range(len(encoded))
     ):
         results.append(result)
-        report_progress(len(paths))
+        report_progress(len(encoded))
     return _stack(results)
 
 
@@ -83,7 +98,12 @@ def compute_digests(store: ImageStore) -> list[bytes]:
     for start in range(0, len(store), 500):
         index = torch.arange(start, min(start + 500, len(store)))
         batch = store.read(index).cpu().numpy()
-        digests += [hashlib.blake2b(pixels.tobytes(), digest_size=16).digest() for pixels in batch]
+        # Equal rows of features may well be different samples, unlike equal pictures.
+        marks = map(str, index.tolist()) if isinstance(store, FeatureStore) else repeat("")
+        digests += [
+            hashlib.blake2b(pixels.tobytes(), digest_size=16, key=mark.encode()).digest()
+            for pixels, mark in zip(batch, marks, strict=False)
+        ]
     return digests
 
 
@@ -91,7 +111,7 @@ def outlier_share(dataset: SemiDataset) -> float:
     """The share of the unlabeled images that `check` would report as outliers."""
     labeled = torch.unique(dataset.labeled)
     unlabeled = dataset.unlabeled[~torch.isin(dataset.unlabeled, labeled)]
-    if not len(unlabeled):
+    if not len(unlabeled) or isinstance(dataset.images, FeatureStore):
         return 0.0
     outliers = find_outliers(
         _sample_features(dataset.images, labeled), _sample_features(dataset.images, unlabeled)
@@ -110,8 +130,8 @@ def _sample_features(store: ImageStore, positions: torch.Tensor) -> NDArray[np.f
     return np.stack(features)
 
 
-def _fingerprint_file(path: str) -> Fingerprint:
-    with Image.open(path) as image:
+def _fingerprint_file(file: str | BinaryIO) -> Fingerprint:
+    with Image.open(file) as image:
         image.load()
         return _fingerprint_image(image)
 

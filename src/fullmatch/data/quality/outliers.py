@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 FAR = 3.0
 MIN_LABELED = 10  # with fewer labeled pictures, nothing is called an outlier
+MANY = 0.2  # share of outliers from which training should expect unknown classes
 MIN_STD = 2.0  # gray levels; smaller differences do not count
 MIN_USUAL = 0.5  # smallest usual distance, in case the labeled pictures are nearly identical
 
