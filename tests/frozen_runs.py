@@ -1,5 +1,6 @@
 """Runs of a few steps on a frozen body that is tiny and random, so they take a second."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,15 @@ def tiny_model(
     appearance: Appearance | None = None,
     side: int = 72,
     weights: Path | None = None,
+    sizes: tuple[int, ...] = (),
+    classes: Sequence[str] = (),
     *,
     classifier: bool = True,
 ) -> FrozenModel:
-    """Takes the place of `load_frozen_model`: the same random weights at every call."""
+    """Takes the place of `load_frozen_model`: the same random weights at every call.
+
+    Its classifier knows classes whose names start with known.
+    """
     appearance = appearance or Appearance(mean=(0.5,) * 3, std=(0.25,) * 3, padding=2)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -35,10 +41,15 @@ def tiny_model(
         assert isinstance(network, Backbone)
         width = network.head.in_features
         known = nn.Linear(width, KNOWN_CLASSES) if classifier else None
+    widths = (width, KNOWN_CLASSES) if classifier else (width,)
+    named = None
+    if classes and all(each.startswith("known") for each in classes):
+        named = torch.eye(KNOWN_CLASSES)[:, : len(classes)]
+        widths = (*widths, len(classes))
     return FrozenModel(
-        body=FrozenBody(network.body, known, SIZES),
+        body=FrozenBody(network.body, known, SIZES, named),
         appearance=use_published_normalization(appearance, network),
-        widths=(width, KNOWN_CLASSES) if classifier else (width,),
+        widths=widths,
         identity=f"{name} random {SIZES}",
         note="starts from random weights",
     )
@@ -47,7 +58,8 @@ def tiny_model(
 @pytest.fixture
 def tiny_body(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every run on a frozen body uses the tiny one."""
-    monkeypatch.setattr("fullmatch.experiment.inputs.load_frozen_model", tiny_model)
+    for user in ("inputs", "pretrained_plan"):
+        monkeypatch.setattr(f"fullmatch.experiment.{user}.load_frozen_model", tiny_model)
 
 
 def frozen_config(data: Path, algorithm: str = "fullmatch", *settings: str) -> ExperimentConfig:

@@ -10,19 +10,19 @@ import torch
 
 from fullmatch import data
 from fullmatch.algorithms import ALGORITHMS
-from fullmatch.config import ExperimentConfig, fingerprint
-from fullmatch.config.schema import ADDED_SINCE_0_1, without_added_defaults
+from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source
 from fullmatch.errors import UserError
 from fullmatch.experiment.baseline import compare_with_baseline, prepare_baseline
 from fullmatch.experiment.classifier import Classifier
-from fullmatch.experiment.cross_validation import CrossValidation
+from fullmatch.experiment.cross_validation import CrossValidation, FoldOptions
 from fullmatch.experiment.feature_pass import FeaturePass
-from fullmatch.experiment.run import Run, resume, start
-from fullmatch.experiment.strategies import LABELS_ONLY, choose_strategy, list_strategies
+from fullmatch.experiment.run import Run
+from fullmatch.experiment.start import resume, start
+from fullmatch.experiment.strategies import LABELS_ONLY, StrategyChooser, list_strategies
 from fullmatch.models.frozen import FrozenNetwork, HeadNetwork
 from fullmatch.storage.features import Part
-from fullmatch.storage.result import Accuracy, Estimate, StrategyResult
+from fullmatch.storage.result import Accuracy, StrategyResult
 from fullmatch.storage.run_folder import RunFolder
 from tests.frozen_runs import frozen_config, tiny_body
 from tests.own_pictures import COLORS, clean_folder
@@ -37,6 +37,8 @@ from tests.small_runs import (
 
 __all__ = ["tiny_body"]
 ROTATING = ("remixmatch", "crmatch")
+# Two folds, each held out once.
+choose_quickly = StrategyChooser(folds=FoldOptions(folds=2, very_few=0), tune=False)
 pytestmark = pytest.mark.usefixtures("tiny_body")
 
 
@@ -80,7 +82,7 @@ def test_a_run_writes_model_features_and_result(
     assert not Path(features.names[0]).is_absolute()
     lengths = torch.from_numpy(features.features).norm(dim=1)
     assert torch.allclose(lengths, torch.ones(45), atol=2e-3)
-    rows = torch.nn.functional.normalize(run.features.training[:, 0], dim=1)
+    rows = torch.nn.functional.normalize(run.features.plain.float(), dim=1)
     assert torch.allclose(torch.from_numpy(features.features[:33]), rows, atol=1e-3)
     labels = {
         name.split("/")[1]: features.labels[at]
@@ -117,6 +119,27 @@ def test_the_saved_model_predicts_as_the_run_did(
     # Features are kept in half precision, the loaded model computes in single precision.
     assert torch.allclose(again, before, atol=5e-3)
     assert torch.equal(again.argmax(dim=1), before.argmax(dim=1))
+
+
+def test_a_model_of_classes_that_imagenet_knows(
+    photos: Path, source: Source, tmp_path: Path
+) -> None:
+    known = replace(source, classes=("known 0", "known 1", "known 2"))
+    run = finish(
+        begin(frozen_config(photos, "fullmatch", "model.head=propagation"), tmp_path / "run", known)
+    )
+    assert run.features is not None
+    assert len(run.features.embedding.dimensions) == 3
+    loaded = Classifier.load(run.folder.model).network
+    assert isinstance(loaded, FrozenNetwork)
+    assert loaded.body.named is not None
+    named = run.features.model.body.named
+    assert named is not None
+    assert torch.equal(loaded.body.named, named)
+    with torch.no_grad():
+        images = torch.randn(2, 3, 72, 72)
+        embedded = run.features.embedding(run.features.model.body(images))
+        torch.testing.assert_close(loaded.feature_map(images)[:, :, 0, 0], embedded)
 
 
 def test_a_changed_body_does_not_fit_the_saved_model(
@@ -236,23 +259,15 @@ def test_the_baseline_uses_the_same_features(
     assert comparison.images == 12
 
 
-@pytest.fixture
-def few_folds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two folds, each held out once."""
-    monkeypatch.setattr("fullmatch.experiment.cross_validation.FOLDS", 2)
-    monkeypatch.setattr("fullmatch.experiment.cross_validation.VERY_FEW", 0)
-
-
 def planned(photos: Path, *settings: str) -> ExperimentConfig:
     return frozen_config(photos, "fullmatch", "model.head=propagation", "model.crops=0", *settings)
 
 
-@pytest.mark.usefixtures("few_folds")
 def test_strategies_are_in_the_result(
     photos: Path, source_without_test: Source, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    run = finish(begin(planned(photos), out, source_without_test, choose=choose_strategy))
+    run = finish(begin(planned(photos), out, source_without_test, choose=choose_quickly))
     written = json.loads((out / "result.json").read_text())["strategies"]
     assert [strategy["name"] for strategy in written] == [
         LABELS_ONLY,
@@ -266,30 +281,28 @@ def test_strategies_are_in_the_result(
     assert run.folder.estimate.is_dir()
 
 
-@pytest.mark.usefixtures("few_folds")
 def test_strategies_survive_an_interrupt(
     photos: Path, source_without_test: Source, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    run = begin(planned(photos), out, source_without_test, choose=choose_strategy)
+    run = begin(planned(photos), out, source_without_test, choose=choose_quickly)
     abandon_after(run, 0)
     resumed = finish(resume(RunFolder(out), source_without_test))
     assert resumed.result.strategies == run.strategies != ()
 
 
-@pytest.mark.usefixtures("few_folds")
 def test_strategies_are_compared_after_an_early_interrupt(
     photos: Path, source_without_test: Source, tmp_path: Path
 ) -> None:
     straight, broken = tmp_path / "straight", tmp_path / "broken"
-    run = finish(begin(planned(photos), straight, source_without_test, choose=choose_strategy))
+    run = finish(begin(planned(photos), straight, source_without_test, choose=choose_quickly))
 
     def interrupt(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         begin(planned(photos), broken, source_without_test, choose=interrupt)
-    resumed = finish(resume(RunFolder(broken), source_without_test, choose=choose_strategy))
+    resumed = finish(resume(RunFolder(broken), source_without_test, choose=choose_quickly))
     assert resumed.config == run.config
     assert without_times(resumed) == without_times(run) != ()
     assert (broken / "model.safetensors").read_bytes() == run.folder.model.read_bytes()
@@ -303,20 +316,15 @@ def with_accuracies(
     monkeypatch: pytest.MonkeyPatch, baseline: float, accuracies: tuple[float, ...]
 ) -> None:
     """Every strategy gets the next of these accuracies; its folds are those that were trained."""
-    left = list(accuracies)
-    summarize = CrossValidation.summarize
+    left, measure_baseline = list(accuracies), baseline
 
-    def fixed(self: CrossValidation) -> Estimate:
-        return replace(
-            summarize(self),
-            accuracy=left.pop(0),
-            baseline=Accuracy(accuracy=baseline, interval=(0.0, 1.0)),
-        )
+    def fixed(self: CrossValidation, *, baseline: bool = False) -> Accuracy:
+        accuracy = measure_baseline if baseline else left.pop(0)
+        return Accuracy(accuracy=accuracy, interval=(0.0, 1.0))
 
-    monkeypatch.setattr(CrossValidation, "summarize", fixed)
+    monkeypatch.setattr(CrossValidation, "accuracy", fixed)
 
 
-@pytest.mark.usefixtures("few_folds")
 @pytest.mark.parametrize(
     ("baseline", "accuracies", "expected"),
     [
@@ -341,7 +349,7 @@ def test_the_best_strategy_is_used(
         planned(photos, "training.steps=1"),
         tmp_path / "run",
         source_without_test,
-        choose=choose_strategy,
+        choose=choose_quickly,
     )
     chosen = [number for number, strategy in enumerate(run.strategies) if strategy.chosen]
     assert chosen == [expected]
@@ -354,7 +362,7 @@ def test_the_best_strategy_is_used(
 def test_one_label_per_class_uses_propagated_labels(tmp_path: Path) -> None:
     photos = clean_folder(tmp_path / "photos", labels=1, unlabeled=8, size=72)
     run = begin(
-        planned(photos), tmp_path / "run", data.load(str(photos), size=72), choose=choose_strategy
+        planned(photos), tmp_path / "run", data.load(str(photos), size=72), choose=choose_quickly
     )
     assert run.strategies == ()
     assert run.config.optimizer.rate == 0
@@ -374,13 +382,3 @@ def test_a_fitted_head_stays_as_it_is(
     finish(run)
     assert tensor_bytes(run.state.student.state_dict()) == before
     assert tensor_bytes(run.state.teacher.state_dict()) == before
-
-
-def test_settings_added_later_do_not_change_the_fingerprint(photos: Path) -> None:
-    table = {"model": {"name": "wrn-28-2", "pretrained": False}, "seed": 3}
-    added = {**table, "model": {**table["model"], **ADDED_SINCE_0_1["model"]}}  # type: ignore[dict-item]
-    assert fingerprint(added) == fingerprint(table)
-    assert without_added_defaults(added) == table
-    for name, value in (("body", "frozen"), ("head", "logistic"), ("crops", 2)):
-        changed = {**added, "model": {**added["model"], name: value}}  # type: ignore[dict-item]
-        assert fingerprint(changed) != fingerprint(table), name

@@ -11,19 +11,17 @@ from fullmatch.data import Source
 from fullmatch.errors import UserError
 from fullmatch.experiment.candidates import weights_file
 from fullmatch.experiment.cross_validation import FOLDS, LEAST_STEPS, SHORTER
-from fullmatch.experiment.planning import (
-    MAX_STEPS,
-    PlanOptions,
-    TrainingPlan,
-    make_plan,
-    measure_step_seconds,
-)
+from fullmatch.experiment.plan_types import PlanOptions, TrainingPlan
+from fullmatch.experiment.planning import make_plan
 from fullmatch.experiment.presets import own_pictures
+from fullmatch.experiment.scratch_plan import MAX_STEPS, measure_step_seconds
 from fullmatch.experiment.source_scan import blank_source, scan_source
 from fullmatch.models.pretrained import Origin, WeightsFile
+from fullmatch.training.stopping import TimeLimit
 from tests.own_pictures import clean_folder, picture, save
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
+PIXEL = 3e-7  # seconds through a frozen body
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +57,14 @@ def plan(
         assert resized.images.shape[1] == (config.data.size or source.images.shape[1])
         return seconds[config.model.name] if isinstance(seconds, dict) else seconds
 
-    return make_plan(source, "own", PlanOptions(**options), device=device, measure=measure)
+    return make_plan(
+        source,
+        "own",
+        PlanOptions(**options),
+        device=device,
+        measure=measure,
+        measure_pass=lambda *_: PIXEL,
+    )
 
 
 def never(*_: object) -> float:
@@ -242,7 +247,7 @@ def gray_source(side: int) -> Source:
 @pytest.mark.usefixtures("weights")
 @pytest.mark.parametrize(("side", "size"), [(64, 64), (96, 96), (160, 160), (161, 224), (256, 224)])
 def test_photos_start_from_pretrained_weights(side: int, size: int) -> None:
-    made = make_plan(source(side), "own", device=CPU, measure=never)
+    made = make_plan(source(side), "own", device=CPU, measure=never, measure_pass=lambda *_: PIXEL)
     model = made.config.model
     assert (model.name, model.body, model.head) == (WEIGHTS.model, "frozen", "propagation")
     assert made.config.data.size == size
@@ -254,17 +259,14 @@ def test_photos_start_from_pretrained_weights(side: int, size: int) -> None:
 
 @pytest.mark.usefixtures("weights")
 @pytest.mark.parametrize("device", [CPU, GPU], ids=str)
-def test_other_pictures_and_wishes_start_from_scratch(device: torch.device, tmp_path: Path) -> None:
+def test_wishes_start_from_scratch(device: torch.device, tmp_path: Path) -> None:
     def frozen(pictures: Source, **options: Any) -> bool:
         made = plan(pictures, 0.01, device, **options)
         assert made.compare_strategies == (made.config.model.body == "frozen")
         return made.compare_strategies
 
     assert frozen(source(96))
-    assert frozen(source(64))
-    assert not frozen(source(63))
-    assert not frozen(source(32))
-    assert not frozen(gray_source(96))
+    assert frozen(gray_source(96))
     assert not frozen(source(96), model="wrn-10-1")
     assert not frozen(source(96), steps=50)
     assert not frozen(source(96), pretrained=False)
@@ -273,7 +275,7 @@ def test_other_pictures_and_wishes_start_from_scratch(device: torch.device, tmp_
 @pytest.mark.usefixtures("weights")
 @pytest.mark.parametrize("side", [96, 300])
 def test_photos_in_arrays_keep_their_size(side: int) -> None:
-    made = make_plan(source(side), "own.npz", device=CPU)
+    made = make_plan(source(side), "own.npz", device=CPU, measure_pass=lambda *_: PIXEL)
     assert made.config.model.body == "frozen"
     assert made.config.data.size is None
 
@@ -285,24 +287,57 @@ def test_photos_without_weights_start_from_scratch() -> None:
 @pytest.mark.usefixtures("weights")
 @pytest.mark.parametrize("labels", [2, 7, 500])
 def test_batches_of_a_head_fit_the_labels(labels: int) -> None:
-    training = make_plan(source(96, labels, unlabeled=3), "own", device=CPU).config.training
+    training = plan(source(96, labels, unlabeled=3), 0.01).config.training
     assert training.batch == min(labels, 40)
     assert 1 <= training.batch * (training.ratio or 0) <= max(labels + 3, training.batch)
 
 
 @pytest.mark.usefixtures("weights")
 def test_a_frozen_plan_says_when_the_time_is_short() -> None:
-    short = make_plan(source(96, unlabeled=90_000), "own", device=CPU)
+    short = plan(source(96, unlabeled=900_000), 0.01)
     assert short.seconds > 600
     assert "fewer unlabeled pictures take less" in short.notes[-1]
-    long = make_plan(source(96, unlabeled=90_000), "own", PlanOptions(minutes=100), device=CPU)
+    long = plan(source(96, unlabeled=900_000), 0.01, minutes=1000)
     assert len(long.notes) == len(short.notes) - 1
 
 
 @pytest.mark.usefixtures("weights")
 def test_a_frozen_plan_keeps_the_algorithm() -> None:
     for name in ("fullmatch", "supervised", "softmatch"):
-        config = make_plan(source(96), "own", PlanOptions(algorithm=name), device=CPU).config
+        config = plan(source(96), 0.01, algorithm=name).config
         preset = own_pictures("own", name)
         assert type(config.algorithm) is type(preset.algorithm)
         assert config.optimizer.momentum == preset.optimizer.momentum
+
+
+@pytest.mark.usefixtures("weights")
+@pytest.mark.parametrize("pictures", [source(63), source(32), gray_source(28)])
+def test_small_pictures_are_also_tried_from_scratch(pictures: Source) -> None:
+    made = plan(pictures, 0.01)
+    assert made.config.model.body == "frozen"
+    assert made.compare_strategies
+    (scratch,) = made.alternatives
+    assert scratch.name == "from scratch"
+    assert scratch.config.model.body == "trained"
+    assert plan(source(64), 0.01).alternatives == ()
+
+
+@pytest.mark.usefixtures("weights")
+def test_as_many_sizes_as_the_time_allows() -> None:
+    def sizes(minutes: float) -> tuple[int, ...]:
+        return plan(source(300, unlabeled=2970), 0.01, minutes=minutes).config.model.sizes
+
+    # 3,000 pictures at 0.3 microseconds per pixel.
+    assert sizes(30) == (160, 224, 288)
+    assert sizes(3) == (160, 224)
+    assert sizes(1) == (160,)
+    assert sizes(0.1) == (160,)
+    assert "more than the 0.1 min" in plan(source(300), 0.01, minutes=0.1).notes[-1]
+
+
+def test_a_training_ends_when_it_takes_a_fifth_longer_than_planned() -> None:
+    made = plan(source(), 0.05)
+    (rule,) = made.stopping_rules()
+    assert isinstance(rule, TimeLimit)
+    assert rule.seconds == pytest.approx(1.2 * 1.1 * 0.05 * made.config.training.steps)
+    assert plan(source(), 0.05, steps=9).stopping_rules() == []

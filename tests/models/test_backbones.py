@@ -111,3 +111,11 @@ def test_listed_names_can_be_built() -> None:
         for name in MODELS:
             if "<" not in name:
                 build_network(name, 10, (3, 32, 32))
+
+
+@pytest.mark.parametrize("name", ["alexnet", "vgg11", "timm:vit_tiny_patch16_224"])
+def test_images_that_a_network_does_not_take(name: str) -> None:
+    network = build_network(name, 2, (3, 8, 8)).train()
+    with pytest.raises(UserError, match=r"does not take images of 8x8 \(.*\); use pictures of"):
+        feature_map_shape(network, (3, 8, 8))
+    assert network.training

@@ -3,7 +3,9 @@
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -23,6 +25,8 @@ from fullmatch.models.pretrained import (
     WeightsPackage,
     copy_packaged,
     describe_weights,
+    download_preferred,
+    download_weights,
     find_in_packages,
     find_weights,
     list_weights,
@@ -46,7 +50,10 @@ def empty_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretrained, "PACKAGES", ())
+    def missing(name: str) -> NoReturn:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(pretrained, "distribution", missing)
 
 
 def put_in_torchvision_cache(folder: Path, file: str) -> Path:
@@ -182,6 +189,23 @@ def test_a_frozen_model_of_the_package() -> None:
     assert torch.isfinite(row).all()
 
 
+def test_classes_that_imagenet_knows_are_one_more_part() -> None:
+    appearance = Appearance(mean=(0.4,) * 3, std=(0.2,) * 3, padding=4)
+    plain = load_frozen_model(LITE, appearance, 96)
+    named = load_frozen_model(LITE, appearance, 96, classes=("Ants", "bees"))
+    assert named.widths == (1280, 1000, 2)
+    assert named.identity != plain.identity
+    assert "ImageNet has a class of every name" in named.note
+    with torch.no_grad():
+        row, expected = named.body.describe(drawings(), 64), plain.body.describe(drawings(), 64)
+    torch.testing.assert_close(row[:, :2280], expected)
+    shares = expected[:, 1280:].square()[:, [310, 309]]  # ant, bee
+    torch.testing.assert_close(row[:, 2280:].square(), shares / shares.sum(dim=1, keepdim=True))
+    unnamed = load_frozen_model(LITE, appearance, 96, classes=("ants", "good parts"))
+    assert unnamed.widths == plain.widths
+    assert unnamed.identity == plain.identity
+
+
 @pytest.mark.usefixtures("no_packages")
 def test_a_frozen_model_without_weights() -> None:
     appearance = Appearance(mean=(0.4,) * 3, std=(0.2,) * 3, padding=4)
@@ -237,3 +261,32 @@ def test_the_best_weights_for_a_device(tmp_path: Path) -> None:
 def test_without_the_hub_only_packages_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert [weights.origin for weights in list_weights()] == [Origin.PACKAGE]
+
+
+def test_weights_are_downloaded_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Into the hub's cache, where the next run finds them."""
+
+    def download(repository: str, name: str) -> None:
+        file = tmp_path / name
+        file.write_bytes(b"")
+        monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda *_: str(file))
+
+    monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda *_: None)
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
+    weights = download_preferred(torch.device("cpu"))
+    assert weights == WeightsFile(PREFERRED[0], tmp_path / "model.safetensors", Origin.HUB)
+
+
+def test_a_failed_download_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> NoReturn:
+        raise OSError("no route to host\nTry again")
+
+    monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda *_: None)
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", fail)
+    with pytest.raises(UserError, match=r"cannot download .* \(no route to host\); train without"):
+        download_preferred(torch.device("cpu"))
+
+
+def test_a_network_without_published_weights_cannot_be_downloaded() -> None:
+    with pytest.raises(UserError, match="has no published weights"):
+        download_weights("timm:test_resnet_of_nobody")

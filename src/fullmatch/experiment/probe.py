@@ -1,5 +1,6 @@
 """The head of a frozen body before its first step: fitted on labels, or on propagated labels."""
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +47,7 @@ class ProbeData:
     labeled: Labels  # rows with a label
     labels: Labels  # of those
     prior: Array  # (C,)
+    strength: float = 1.0  # inverse regularization of a head on propagated labels
 
     @property
     def classes(self) -> int:
@@ -70,23 +72,37 @@ def probe_data(dataset: SemiDataset, features: FrozenFeatures) -> ProbeData:
         labeled=torch.searchsorted(used, labeled).numpy(),
         labels=labels.numpy(),
         prior=(counts / counts.sum()).float().numpy(),
+        strength=features.model.strength,
     )
 
 
 def fit_initial_head(
     network: HeadNetwork, config: ExperimentConfig, dataset: SemiDataset, features: FrozenFeatures
 ) -> None:
-    """Write the head that `model.head` asks for into the network."""
+    """Write the head that `model.head` asks for into the network.
+
+    Strategies that are compared start from the same heads, so each is fitted once.
+    """
     if config.model.head == "zero":
         return
-    data = probe_data(dataset, features)
-    if config.model.head == "logistic":
-        head = fit_labels_only(data, config.seed)
-    else:
-        head = fit_propagated(data, config.seed)
+    key = head_key(config, dataset)
+    if key not in features.heads:
+        data = probe_data(dataset, features)
+        fit = fit_labels_only if config.model.head == "logistic" else fit_propagated
+        features.heads[key] = fit(data, config.seed)
+    head = features.heads[key]
     with torch.no_grad():
         network.head.weight.copy_(torch.from_numpy(head.weight))
         network.head.bias.copy_(torch.from_numpy(head.bias))
+
+
+def head_key(config: ExperimentConfig, dataset: SemiDataset) -> str:
+    """The same for equal pictures, labels and settings of a head."""
+    labels = dataset.labels[dataset.labeled]
+    digest = hashlib.sha256(f"{config.model.head} {config.seed}".encode())
+    for part in (dataset.labeled, labels, dataset.unlabeled):
+        digest.update(part.numpy().tobytes())
+    return digest.hexdigest()
 
 
 def fit_labels_only(data: ProbeData, seed: int) -> LinearHead:
@@ -102,7 +118,7 @@ def fit_propagated(data: ProbeData, seed: int) -> LinearHead:
     targets = np.mean([teach(data, each, data.labeled, data.labels) for each in teachers], axis=0)
     targets[data.labeled] = np.eye(data.classes, dtype=np.float32)[data.labels]
     rows = data.part(None)
-    return rescaled(fit_soft(rows, targets, targets.max(axis=1), 1.0), data)
+    return rescaled(fit_soft(rows, targets, targets.max(axis=1), data.strength), data)
 
 
 def rescaled(head: LinearHead, data: ProbeData) -> LinearHead:
@@ -114,11 +130,9 @@ def list_teachers(data: ProbeData) -> list[Teacher]:
     """All parts by propagation; probabilities also by clustering, which needs clear clusters."""
     teachers = [Teacher(0, HeadKind.PROPAGATION)]
     if len(data.dimensions) > 1:
-        teachers += [
-            Teacher(None, HeadKind.PROPAGATION),
-            Teacher(1, HeadKind.PROPAGATION),
-            Teacher(1, HeadKind.CLUSTERING),
-        ]
+        teachers.append(Teacher(None, HeadKind.PROPAGATION))
+    for part in range(1, len(data.dimensions)):
+        teachers += [Teacher(part, HeadKind.PROPAGATION), Teacher(part, HeadKind.CLUSTERING)]
     return teachers
 
 
@@ -133,9 +147,10 @@ def choose_teachers(data: ProbeData, seed: int) -> list[Teacher]:
     for training, held_out in pairs:
         for number, teacher in enumerate(teachers):
             labeled, labels = data.labeled[training], data.labels[training]
-            said = teach(data, teacher, labeled, labels, graphs[teacher.part])
+            probabilities = teach(data, teacher, labeled, labels, graphs[teacher.part])
             truth = data.labels[held_out]
-            hits[number] += (said[data.labeled[held_out]].argmax(axis=1) == truth).sum()
+            predicted = probabilities[data.labeled[held_out]].argmax(axis=1)
+            hits[number] += (predicted == truth).sum()
     accuracy = hits / sum(len(held_out) for _, held_out in pairs)
     error = np.sqrt(0.25 / len(data.labels))
     best = accuracy >= accuracy.max() - TIE * error
@@ -154,10 +169,10 @@ def teach(
     if teacher.kind is HeadKind.CLUSTERING:
         unlabeled = np.setdiff1d(np.arange(len(rows)), labeled)
         head = fit_clusters(rows, labeled, labels, unlabeled, data.prior)
-        said = balance(head.probabilities(rows), data.prior)
+        probabilities = balance(head.probabilities(rows), data.prior)
     else:
-        said = (graph or NeighborGraph(rows)).propagate(labeled, labels, data.prior)
-    return sharpened(said)
+        probabilities = (graph or NeighborGraph(rows)).propagate(labeled, labels, data.prior)
+    return sharpened(probabilities)
 
 
 def sharpened(probabilities: Array) -> Array:

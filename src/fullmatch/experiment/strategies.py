@@ -1,25 +1,182 @@
-"""Strategies to use a frozen body: each is measured on held-out labels, and the best is used."""
+"""Strategies to use a pretrained network: each is measured on held-out labels, the best is used."""
 
 import shutil
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from fullmatch.config import ExperimentConfig
-from fullmatch.experiment.cross_validation import CrossValidation
+from fullmatch.experiment.build import Assembly
+from fullmatch.experiment.cross_validation import DEFAULT_FOLDS, CrossValidation, FoldOptions
 from fullmatch.experiment.inputs import RunInputs
+from fullmatch.experiment.machine import choose_device
+from fullmatch.experiment.plan_types import Strategy
 from fullmatch.experiment.presets import labels_only, with_steps
+from fullmatch.experiment.pretrained_plan import tuned_config
 from fullmatch.storage.result import Accuracy, StrategyResult
 from fullmatch.storage.run_folder import RunFolder
+from fullmatch.training.stopping import TimeLimit
 
 LABELS_ONLY = "labels only"
+TUNED_STEPS = (100, 400)  # fewer are not worth it, more change little
+UNTIMED_STEPS, TIMED_STEPS = 6, 4  # the first ones also record the step
+TUNED_SHARE = 0.7  # of the time that is left; measuring and saving take the rest
+CPU_MINUTES = 15  # left for tuning on a CPU, or a step is not even timed
+SHORTER = 6  # a network from scratch trains this many times longer than to be compared
 
 
 @dataclass(frozen=True)
-class Strategy:
-    """A name that users see, and the settings behind it."""
+class StrategyChooser:
+    """Compares strategies as far as the time allows, the fastest first.
 
-    name: str
-    config: ExperimentConfig
+    Ties go to the simpler strategy, but a semi-supervised one goes before labels only: with few
+    held-out labels a tie is common, and unlabeled pictures help more often than not.
+    """
+
+    limit: TimeLimit = field(default_factory=lambda: TimeLimit(float("inf")))
+    alternatives: tuple[Strategy, ...] = ()  # besides those of a pretrained network
+    tune: bool = True  # also train the whole network, where there is time
+    folds: FoldOptions = DEFAULT_FOLDS
+    report: Callable[[str], None] = lambda sentence: None
+
+    def __call__(
+        self, config: ExperimentConfig, inputs: RunInputs, folder: RunFolder
+    ) -> tuple[ExperimentConfig, tuple[StrategyResult, ...]]:
+        """The settings to train with, and how all strategies compared on the same labels."""
+        comparison = Comparison(inputs, folder.path)
+        heads = list_strategies(config)
+        for strategy in heads:
+            comparison.add(strategy, self.folds)
+            if not comparison.results:  # no label can be held out
+                comparison.delete()
+                return heads[0].config, ()
+        try:
+            for strategy, folds in self.slow_strategies(config, inputs):
+                self.report(
+                    f"{comparison.describe_best()}; trying {strategy.name} (Ctrl-C ends here, "
+                    "and keeps the best so far)"
+                )
+                comparison.add(strategy, folds)
+        except KeyboardInterrupt:
+            self.report(f"stopped: {comparison.describe_best()}")
+        return comparison.finish(config, folder)
+
+    def slow_strategies(
+        self, config: ExperimentConfig, inputs: RunInputs
+    ) -> Iterator[tuple[Strategy, FoldOptions]]:
+        """Strategies that take minutes, with how their labels are held out."""
+        for strategy in self.alternatives:
+            chosen = with_data_of(strategy.config, config)
+            yield replace(strategy, config=chosen), replace(self.folds, shorter=SHORTER)
+        steps = self.affordable_steps(config, inputs) if self.tune else None
+        if steps is not None:
+            tuned = tuned_config(config, steps, choose_device())
+            yield Strategy("tuned network", tuned), self.folds
+
+    def affordable_steps(self, config: ExperimentConfig, inputs: RunInputs) -> int | None:
+        """Steps of tuning that fit the time, in all folds and at the end; None: too few do."""
+        least, most = TUNED_STEPS
+        device, seconds_left = choose_device(), self.limit.seconds_left
+        if device.type == "cpu" and seconds_left < 60 * CPU_MINUTES:
+            return None
+        trial = tuned_config(config, least, device)
+        cost = measure_cost(trial, inputs)
+        models = CrossValidation(config, inputs.dataset, Path(), self.folds).count + 1
+        steps = int(min(most, (TUNED_SHARE * seconds_left / models - cost.start) / cost.step))
+        if steps >= least:
+            return steps
+        minutes = models * (cost.start + least * cost.step) / TUNED_SHARE / 60
+        self.report(
+            f"training the whole network would take about {minutes:.0f} min more: use a higher "
+            "--minutes, or a GPU"
+        )
+        return None
+
+
+class Comparison:
+    """Strategies that were measured so far; the folds of each are in a folder of their own."""
+
+    def __init__(self, inputs: RunInputs, place: Path) -> None:
+        self.inputs, self.place = inputs, place
+        self.baseline: Accuracy | None = None
+        self.results: list[StrategyResult] = []
+        self.strategies: list[Strategy] = []
+        self.scores: list[float] = []  # what strategies are compared by
+
+    def folder(self, number: int) -> Path:
+        return self.place / f"strategy-{number}"
+
+    def add(self, strategy: Strategy, folds: FoldOptions) -> None:
+        """Measure a strategy; the first one also brings the labels-only baseline."""
+        started = time.monotonic()
+        folds = replace(folds, baseline=not self.results)
+        validation = CrossValidation(
+            strategy.config,
+            self.inputs.dataset,
+            self.folder(len(self.results)),
+            folds,
+            self.inputs.features,
+        )
+        for _ in validation.run():
+            pass
+        accuracy = validation.accuracy()
+        if accuracy is None:
+            return
+        if folds.baseline:
+            self.baseline = validation.accuracy(baseline=True)
+        self.strategies.append(strategy)
+        self.scores.append(accuracy.accuracy + handicap(strategy, accuracy))
+        self.results.append(
+            StrategyResult(
+                name=strategy.name,
+                accuracy=accuracy.accuracy,
+                interval=accuracy.interval,
+                seconds=round(time.monotonic() - started, 1),
+            )
+        )
+
+    @property
+    def best(self) -> int:
+        """The number of the best strategy, the first one among equals."""
+        return max(range(len(self.results)), key=lambda at: (self.scores[at], -at))
+
+    def describe_best(self) -> str:
+        best = self.results[self.best]
+        return f"{best.name}: {100 * best.accuracy:.1f} % on held-out labels so far"
+
+    def finish(
+        self, config: ExperimentConfig, folder: RunFolder
+    ) -> tuple[ExperimentConfig, tuple[StrategyResult, ...]]:
+        """The settings of the best strategy, whose folds become the run's estimate."""
+        assert self.baseline is not None
+        best = self.best
+        chosen, chosen_config = self.results[best].name, self.strategies[best].config
+        if self.baseline.accuracy > self.results[best].accuracy:
+            chosen, chosen_config = LABELS_ONLY, labels_only(config)
+        first = StrategyResult(
+            name=LABELS_ONLY,
+            accuracy=self.baseline.accuracy,
+            interval=self.baseline.interval,
+            seconds=0.0,
+        )
+        self.keep_folds(best, folder.estimate)
+        self.delete()
+        return chosen_config, tuple(
+            replace(each, chosen=each.name == chosen) for each in (first, *self.results)
+        )
+
+    def keep_folds(self, best: int, place: Path) -> None:
+        """For the estimate; the baseline's folds are those of the first strategy."""
+        if place.exists():
+            return
+        self.folder(best).rename(place)
+        for file in self.folder(0).glob("*-baseline.safetensors"):
+            file.rename(place / file.name)
+
+    def delete(self) -> None:
+        for place in self.place.glob("strategy-*"):
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def list_strategies(config: ExperimentConfig) -> list[Strategy]:
@@ -32,58 +189,32 @@ def list_strategies(config: ExperimentConfig) -> list[Strategy]:
     ]
 
 
-def choose_strategy(
-    config: ExperimentConfig, inputs: RunInputs, folder: RunFolder
-) -> tuple[ExperimentConfig, tuple[StrategyResult, ...]]:
-    """The settings to train with, and how all strategies compared on the same held-out labels.
-
-    Ties go to the simpler strategy, but a semi-supervised one goes before labels only: with few
-    held-out labels a tie is common, and unlabeled pictures help more often than not.
-    """
-    baseline: Accuracy | None = None
-    results: list[StrategyResult] = []
-    best: tuple[float, Strategy, CrossValidation] | None = None
-    for number, strategy in enumerate(list_strategies(config)):
-        started = time.monotonic()
-        place = folder.path / f"strategy-{number}"
-        validation = CrossValidation(
-            strategy.config, inputs.dataset, place, features=inputs.features
-        )
-        for _ in validation.run():
-            pass
-        estimate = validation.estimate
-        if estimate is None:  # no label can be held out
-            shutil.rmtree(place, ignore_errors=True)
-            return list_strategies(config)[0].config, ()
-        baseline = estimate.baseline
-        seconds = round(time.monotonic() - started, 1)
-        results.append(
-            StrategyResult(
-                name=strategy.name,
-                accuracy=estimate.accuracy,
-                interval=estimate.interval,
-                seconds=seconds,
-            )
-        )
-        if best is None or estimate.accuracy > best[0]:
-            best = (estimate.accuracy, strategy, validation)
-    assert best is not None and baseline is not None
-    keep_folds(folder, best[2], len(results))
-    chosen, chosen_config = best[1].name, best[1].config
-    if baseline.accuracy > best[0]:
-        chosen, chosen_config = LABELS_ONLY, labels_only(config)
-    first = StrategyResult(
-        name=LABELS_ONLY, accuracy=baseline.accuracy, interval=baseline.interval, seconds=0.0
-    )
-    strategies = tuple(
-        replace(strategy, chosen=strategy.name == chosen) for strategy in (first, *results)
-    )
-    return chosen_config, strategies
+def handicap(strategy: Strategy, accuracy: Accuracy) -> float:
+    """What a network from scratch would gain in its full time: it wins close calls."""
+    low, high = accuracy.interval
+    return (high - low) / 4 if strategy.config.model.body == "trained" else 0.0
 
 
-def keep_folds(folder: RunFolder, validation: CrossValidation, count: int) -> None:
-    """The chosen strategy's folds become the run's estimate; the others are deleted."""
-    if not folder.estimate.exists():
-        validation.folder.rename(folder.estimate)
-    for number in range(count):
-        shutil.rmtree(folder.path / f"strategy-{number}", ignore_errors=True)
+def with_data_of(config: ExperimentConfig, other: ExperimentConfig) -> ExperimentConfig:
+    """The settings on the pictures, labels and seed of another run."""
+    return replace(config, data=other.data, seed=other.seed, baseline=other.baseline)
+
+
+@dataclass(frozen=True)
+class TrainingCost:
+    """Seconds that a training takes before its first step, and for each step."""
+
+    start: float
+    step: float
+
+
+def measure_cost(config: ExperimentConfig, inputs: RunInputs) -> TrainingCost:
+    """Of training these settings here, from a few steps."""
+    started = time.monotonic()
+    trainer = Assembly(config, inputs.dataset, features=inputs.features).trainer
+    built = time.monotonic() - started
+    trainer.schedule = replace(trainer.schedule, log_every=1)
+    steps = UNTIMED_STEPS + TIMED_STEPS
+    clock = [record.seconds for record in trainer.run(until=steps)]
+    step = (clock[-1] - clock[UNTIMED_STEPS - 1]) / TIMED_STEPS
+    return TrainingCost(built + clock[UNTIMED_STEPS - 1], step)

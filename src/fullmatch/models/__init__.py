@@ -13,6 +13,7 @@ from fullmatch.models.backbones import (
 )
 from fullmatch.models.kernels import accelerate
 from fullmatch.models.wide_resnet import WideResNet
+from fullmatch.plugins import is_reference, load_object
 
 __all__ = ["MODELS", "Backbone", "WideResNet", "build_network", "feature_map_shape"]
 
@@ -24,6 +25,7 @@ MODELS = {
     "resnet50": "torchvision's ResNet-50 (ImageNet)",
     "<any torchvision classifier>": "by its torchvision name, such as resnet18 or convnext_tiny",
     "timm:<name>": "by its timm name",
+    "<module>:<function>": "your own: called with num_classes and image, returns a core.Network",
 }
 
 
@@ -34,6 +36,7 @@ def build_network(
     *,
     pretrained: bool = False,
     norm_momentum: float = 0.001,
+    torchssl_blocks: bool = False,
 ) -> Network:
     """Build a network by name, for images of (channels, height, width)."""
     if wide := re.fullmatch(r"wrn-(\d+)-(\d+)", name):
@@ -51,10 +54,18 @@ def build_network(
             groups=4 if depth == 37 else 3,
             first_stride=2 if depth == 37 else 1,
             norm_momentum=norm_momentum,
+            torchssl_blocks=torchssl_blocks,
         )
         return accelerate(network)
+    if torchssl_blocks:
+        raise UserError(
+            f"model {name!r} is not a Wide ResNet: leave model.torchssl_blocks off, or choose a "
+            "network such as wrn-28-2"
+        )
     if name.startswith("timm:"):
         return build_timm(name.removeprefix("timm:"), num_classes, pretrained=pretrained)
+    if is_reference(name):
+        return build_own_network(name, num_classes, image, pretrained=pretrained)
     torchvision_names = list_torchvision()
     if name not in torchvision_names:
         names = [*(model for model in MODELS if "<" not in model), *torchvision_names]
@@ -62,3 +73,15 @@ def build_network(
             f"unknown model {name!r} (see: fullmatch list models){did_you_mean(name, names)}"
         )
     return build_torchvision(name, num_classes, pretrained=pretrained)
+
+
+def build_own_network(
+    name: str, num_classes: int, image: tuple[int, int, int], *, pretrained: bool
+) -> Network:
+    """A network by `module:function`, which may also be a class."""
+    if pretrained:
+        raise UserError(f"model {name!r} loads its own weights, if any: leave model.pretrained off")
+    network = load_object(name, "network")(num_classes=num_classes, image=image)
+    if not isinstance(network, Network):
+        raise UserError(f"model {name!r} made a {type(network).__name__}; return a core.Network")
+    return network

@@ -17,7 +17,8 @@ class Backbone(Network):
     """Any classifier whose last linear layer is its head; grayscale is repeated to three channels.
 
     `names` maps the published names of the model's parts to their names in this network.
-    `normalization` is that of the images on which the published weights were trained.
+    `normalization` is that of the images on which the published weights were trained;
+    `fixed_size` is the only side that images may have, None for any.
     """
 
     def __init__(
@@ -28,9 +29,11 @@ class Backbone(Network):
         *,
         names: Mapping[str, str] = MappingProxyType({"": "body"}),
         normalization: Normalization | None = None,
+        fixed_size: int | None = None,
     ) -> None:
         super().__init__()
         self.names = dict(names)
+        self.fixed_size = fixed_size
         self.normalization = normalization
         self.body = body
         self.head = nn.Linear(features, num_classes)
@@ -68,7 +71,15 @@ def build_torchvision(name: str, num_classes: int, *, pretrained: bool) -> Backb
     else:
         body, features, head = remove_head(model, name)
         names = {"": "body", head: "head"}
-    return Backbone(body, features, num_classes, names=names, normalization=normalization)
+    fixed_size = model.image_size if isinstance(model, models.VisionTransformer) else None
+    return Backbone(
+        body,
+        features,
+        num_classes,
+        names=names,
+        normalization=normalization,
+        fixed_size=fixed_size,
+    )
 
 
 def build_timm(name: str, num_classes: int, *, pretrained: bool) -> Backbone:
@@ -94,6 +105,7 @@ def build_timm(name: str, num_classes: int, *, pretrained: bool) -> Backbone:
         num_classes,
         names={"": "body"} | ({head: "head"} if isinstance(head, str) else {}),
         normalization=(tuple(config["mean"]), tuple(config["std"])),
+        fixed_size=config["input_size"][1] if config.get("fixed_input_size") else None,
     )
 
 
@@ -135,6 +147,15 @@ def feature_map_shape(network: Network, image: tuple[int, int, int]) -> tuple[in
     training = network.training
     network.eval()
     parameter = next(network.parameters())
-    shape = network.feature_map(torch.zeros(2, *image, device=parameter.device)).shape
-    network.train(training)
+    blank = torch.zeros(2, *image, device=parameter.device)
+    try:
+        shape = network.feature_map(blank).shape
+    except (AssertionError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".!")
+        raise UserError(
+            f"the network does not take images of {image[1]}x{image[2]} ({reason}); use pictures "
+            "of another size, or another model"
+        ) from None
+    finally:
+        network.train(training)
     return int(shape[1]), int(shape[2]), int(shape[3])

@@ -2,7 +2,8 @@
 
 Features are pooled at several picture sizes and averaged. Beside them go the probabilities that the
 network's own ImageNet classifier gives, where it has one: they tell classes apart that ImageNet
-knows. Both are centered and reduced on the user's pictures, which helps with few labels.
+knows. If ImageNet has a class of every class's name, the probabilities of those are one more part.
+All parts are centered and reduced on the user's pictures, which helps with few labels.
 """
 
 import copy
@@ -16,19 +17,30 @@ from torch.nn import functional as F
 from fullmatch.core import Network
 
 DIMENSIONS = 128  # that features and probabilities are each reduced to
+SMALLEST = 1e-30  # probability whose logarithm is taken
+ROOT = 1e-3  # added below a square root, whose slope at 0 would have no limit
 
 
 class FrozenBody(nn.Module):
     """Normalized images in, descriptors out: pooled features, then ImageNet probabilities.
 
-    Descriptors are square roots of non-negative values with length 1: their dot products compare
-    pictures better than those of the values themselves.
+    Descriptors are square roots with length 1: their dot products compare pictures better than
+    those of the values themselves. Values below 0 keep their sign.
     """
 
-    def __init__(self, body: nn.Module, classifier: nn.Linear | None, sizes: Sequence[int]) -> None:
+    named: Tensor | None  # (ImageNet classes, C) ones where an ImageNet class has a class's name
+
+    def __init__(
+        self,
+        body: nn.Module,
+        classifier: nn.Linear | None,
+        sizes: Sequence[int],
+        named: Tensor | None = None,
+    ) -> None:
         super().__init__()
         self.body, self.classifier = body, classifier
         self.sizes = tuple(sizes)  # sides that images are resized to
+        self.register_buffer("named", named)
         self.requires_grad_(False)
         self.eval()
 
@@ -47,9 +59,13 @@ class FrozenBody(nn.Module):
         features: Tensor = self.body(resize(images, size))
         if features.dim() == 4:
             features = features.mean(dim=(2, 3))
-        parts = [unit_length(features.clamp(min=0).sqrt())]
+        parts = [unit_length(features / (features.abs() + ROOT).sqrt())]
         if self.classifier is not None:
-            parts.append(self.classifier(features).softmax(dim=1).sqrt())
+            scores: Tensor = self.classifier(features)
+            parts.append((scores.log_softmax(dim=1) / 2).exp())  # the root of the probabilities
+            if self.named is not None:
+                shares = (scores.softmax(dim=1) @ self.named).clamp(min=SMALLEST)
+                parts.append((shares.log().log_softmax(dim=1) / 2).exp())
         return torch.cat(parts, dim=1)
 
 
@@ -115,6 +131,25 @@ class FrozenNetwork(Network):
         return logits
 
 
+class TunedNetwork(FrozenNetwork):
+    """The same network, all of it trained; before the first step it predicts the same.
+
+    Batch-norm statistics stay those of the published weights: a few labels say little about them.
+    """
+
+    def __init__(self, body: FrozenBody, embedding: Embedding, num_classes: int) -> None:
+        super().__init__(body, embedding, num_classes)
+        self.requires_grad_(True)
+
+    def feature_map(self, images: Tensor) -> Tensor:
+        """Training sees images at one size, which takes a third of the time."""
+        body = self.body
+        middle = body.sizes[len(body.sizes) // 2]
+        described = body.describe(images, middle) if self.training else body(images)
+        embedded: Tensor = self.embedding(described)
+        return embedded[:, :, None, None]
+
+
 class HeadNetwork(Network):
     """Only the head, on embeddings (B, D, 1, 1): all that training changes."""
 
@@ -138,7 +173,8 @@ def resize(images: Tensor, size: int) -> Tensor:
     if (side, images.shape[3]) == (size, size):
         return images
     if side >= 2 * size:  # else every second pixel would be skipped
-        images = F.avg_pool2d(images, side // size)
+        factor = side // size
+        images = F.avg_pool2d(images, (factor, min(factor, images.shape[3])))
     return F.interpolate(images, (size, size), mode="bilinear", align_corners=False)
 
 

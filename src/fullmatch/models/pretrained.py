@@ -1,7 +1,7 @@
 """Where published weights are on this machine: in caches, or in an installed package.
 
-Nothing is downloaded here, and no code of a package is run: its file is found by the package's own
-list of files, checked by its hash, and read as tensors only.
+Nothing is downloaded unless the user asks for it. No code of a package is run: its file is found by
+the package's own list of files, checked by its hash, and read as tensors only.
 """
 
 import hashlib
@@ -99,6 +99,42 @@ def preferred_weights(device: torch.device) -> WeightsFile | None:
     """What own pictures start from on this device; None where there are no weights at all."""
     slow = PREFERRED_ON_GPU if device.type == "cpu" else ()
     return next((weights for weights in list_weights() if weights.model not in slow), None)
+
+
+def download_preferred(device: torch.device) -> WeightsFile:
+    """The best weights for this device, fetched from their publisher unless they are here."""
+    model = (PREFERRED_ON_GPU if device.type != "cpu" else PREFERRED)[0]
+    return find_weights(model) or download_weights(model)
+
+
+def download_weights(model: str) -> WeightsFile:
+    """Fetch the published weights of a network into the cache of its library."""
+    try:
+        if model.startswith("timm:"):
+            download_to_hub_cache(model)
+        else:
+            from torchvision.models import get_model_weights
+
+            get_model_weights(model).DEFAULT.get_state_dict(progress=False, check_hash=True)
+        weights = find_weights(model)
+    except Exception as error:  # libraries and networks fail in many ways
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise UserError(
+            f"cannot download the weights of {model} ({reason}); train without --download, or pass "
+            f"a file: --model {model} --weights FILE"
+        ) from None
+    if weights is None:
+        raise UserError(f"{model} has no published weights; train without --download")
+    return weights
+
+
+def download_to_hub_cache(model: str) -> None:
+    import timm
+    from huggingface_hub import hf_hub_download
+
+    config = timm.get_pretrained_cfg(model.removeprefix("timm:"), allow_unregistered=True)
+    if config is not None and config.hf_hub_id:
+        hf_hub_download(config.hf_hub_id, "model.safetensors")
 
 
 def find_in_packages(model: str) -> WeightsFile | None:

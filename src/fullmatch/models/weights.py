@@ -71,6 +71,12 @@ def read_weights(path: Path, classes: Collection[str]) -> dict[str, Tensor]:
         ) from None
     if not tensors:
         raise UserError(f"{path} holds no named tensors; save the model's state_dict()")
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise UserError(
+                f"{path} is damaged ({name} has weights that are NaN or infinite); download it "
+                "again, or choose another file"
+            )
     return tensors
 
 

@@ -3,6 +3,10 @@
 TorchSSL gives its convolutions biases. Every one of them is followed by a batch norm, which removes
 any constant, so a bias changes neither outputs nor training. It is off here, which saves 5 % of a
 step on a GPU; `conv_bias=True` gives the published parameter counts.
+
+In TorchSSL, and in USB and FullMatch's released code, the first block of every group but the first
+computes its first batch norm and then reads the raw sum instead. `torchssl_blocks=True` does the
+same; the default is the form of the network's paper, which FixMatch's authors use.
 """
 
 import torch.nn.functional as F
@@ -15,13 +19,24 @@ EPS = 1e-3  # of every batch norm
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions, each after batch norm and leaky ReLU, and a shortcut around them."""
+    """Two 3x3 convolutions, each after batch norm and leaky ReLU, and a shortcut around them.
+
+    With `raw_input` the first convolution reads what the first batch norm reads, as in TorchSSL;
+    that norm keeps its running statistics, but learns nothing.
+    """
 
     def __init__(
-        self, inputs: int, outputs: int, stride: int, *, bias: bool, activate_shortcut: bool
+        self,
+        inputs: int,
+        outputs: int,
+        stride: int,
+        *,
+        bias: bool,
+        activate_shortcut: bool,
+        raw_input: bool = False,
     ) -> None:
         super().__init__()
-        self.activate_shortcut = activate_shortcut
+        self.activate_shortcut, self.raw_input = activate_shortcut, raw_input
         self.norm1 = nn.BatchNorm2d(inputs, eps=EPS)
         self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=bias)
         self.norm2 = nn.BatchNorm2d(outputs, eps=EPS)
@@ -31,7 +46,8 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         active = F.leaky_relu(self.norm1(x), SLOPE)
-        inner = F.leaky_relu(self.norm2(self.conv1(active)), SLOPE)
+        first = self.conv1(x if self.raw_input else active)
+        inner = F.leaky_relu(self.norm2(first), SLOPE)
         if self.shortcut is not None:
             x = self.shortcut(active if self.activate_shortcut else x)
         path: Tensor = self.conv2(inner)
@@ -52,8 +68,10 @@ class WideResNet(Network):
         first_stride: int = 1,
         norm_momentum: float = 0.001,
         conv_bias: bool = False,
+        torchssl_blocks: bool = False,
     ) -> None:
         super().__init__()
+        self.torchssl_blocks = torchssl_blocks
         if depth % 6 != 4:
             raise ValueError(f"depth is {depth}, expected 6n + 4, such as 10, 16, 22 or 28")
         self.stem = nn.Conv2d(channels, 16, 3, padding=1, bias=conv_bias)
@@ -65,9 +83,15 @@ class WideResNet(Network):
                 stride = 1 if place else (first_stride if group == 0 else 2)
                 # Only the very first shortcut reads the activated tensor; later ones read the sum.
                 first = group == 0 and place == 0
-                self.blocks.append(
-                    Block(inputs, outputs, stride, bias=conv_bias, activate_shortcut=first)
+                block = Block(
+                    inputs,
+                    outputs,
+                    stride,
+                    bias=conv_bias,
+                    activate_shortcut=first,
+                    raw_input=torchssl_blocks and group > 0 and place == 0,
                 )
+                self.blocks.append(block)
                 inputs = outputs
         self.norm = nn.BatchNorm2d(inputs, eps=EPS)
         self.head = nn.Linear(inputs, num_classes)

@@ -19,6 +19,7 @@ FORMS = [
     {"depth": 10, "width": 1, "channels": 1},
     {"depth": 16, "width": 2},
     {"depth": 10, "width": 2, "groups": 4, "first_stride": 2, "conv_bias": True},
+    {"depth": 16, "width": 2, "torchssl_blocks": True},
 ]
 
 
@@ -39,7 +40,8 @@ def train(network: Network, images: Tensor, steps: int = 3) -> dict[str, Tensor]
         optimizer.zero_grad()
         F.cross_entropy(logits, labels).backward()
         optimizer.step()
-    results |= {f"gradient of {n}": p.grad for n, p in network.named_parameters()}  # type: ignore[misc]
+    gradients = {n: p.grad for n, p in network.named_parameters()}
+    results |= {f"gradient of {n}": grad for n, grad in gradients.items() if grad is not None}
     results |= {n: t for n, t in network.state_dict().items() if t.is_floating_point()}
     return results | {"evaluation": network.eval()(images).logits.detach()}
 
@@ -88,9 +90,10 @@ def test_only_plain_wide_resnets_are_changed() -> None:
     assert accelerate(accelerate(network)) is network
 
 
-def test_a_whole_network_by_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("torchssl", [False, True])
+def test_a_whole_network_by_kernels(torchssl: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outputs and running statistics agree, and all weights left to cuDNN are rounded."""
-    plain = plain_network(depth=10).to(DEVICE)
+    plain = plain_network(depth=10, torchssl_blocks=torchssl).to(DEVICE)
     with torch.no_grad():
         for weight in plain.parameters():
             weight.copy_(weight.bfloat16())
@@ -123,3 +126,32 @@ def test_a_whole_network_by_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     # Not rounded together: the two narrow convolutions, and the stem, which comes before.
     convolutions = [m for m in accelerated.modules() if isinstance(m, nn.Conv2d)]
     assert len(rounded) == len(convolutions) - 3 == 7
+
+
+@pytest.mark.parametrize("torchssl", [False, True])
+def test_gradients_of_a_whole_network_by_kernels(
+    torchssl: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In TorchSSL's form two norms are computed but not used, and get no gradient."""
+    plain = plain_network(depth=10, torchssl_blocks=torchssl).to(DEVICE)
+    with torch.no_grad():
+        for weight in plain.parameters():
+            weight.copy_(weight.bfloat16())
+    accelerated = accelerate(deepcopy(plain))
+    images = torch.randn(2, 3, 8, 8, device=DEVICE).to(DTYPE)
+    if not CUDA:  # where weights stay in float32; they are exact in bfloat16 anyway
+        monkeypatch.setattr(fused_pass, "round_weights", list)
+    gradients: list[dict[str, Tensor | None]] = []
+    with torch.autocast(DEVICE, torch.bfloat16, enabled=CUDA):
+        for network, kernels in ((plain, False), (accelerated, True)):
+            monkeypatch.setattr(fused_pass, "use_kernels", lambda x, kernels=kernels: kernels)
+            network(images).logits.float().square().sum().backward()
+            gradients.append({name: p.grad for name, p in network.named_parameters()})
+    expected, actual = gradients
+    unused = [name for name, gradient in actual.items() if gradient is None]
+    assert unused == [name for name, gradient in expected.items() if gradient is None]
+    assert len(unused) == (4 if torchssl else 0)
+    for name, gradient in expected.items():
+        other = actual[name]
+        if gradient is not None and other is not None:
+            assert relative_distance(other, gradient) < (0.5 if CUDA else 0.02), name

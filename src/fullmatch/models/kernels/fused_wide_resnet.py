@@ -20,7 +20,8 @@ class FusedWideResNet(WideResNet):
         next_norms = [*(block.norm1 for block in blocks[1:]), self.norm]
         x, active = fused.normalize(blocks[0].norm1, x)
         for block, next_norm in zip(blocks, next_norms, strict=True):
-            _, inner = fused.convolve_and_normalize(block.conv1, active, None, block.norm2)
+            first = x if block.raw_input else active
+            _, inner = fused.convolve_and_normalize(block.conv1, first, None, block.norm2)
             if block.shortcut is not None:
                 x = fused.convolve(block.shortcut, active if block.activate_shortcut else x)
             x, active = fused.convolve_and_normalize(block.conv2, inner, x, next_norm)
