@@ -20,8 +20,8 @@ import torch
 from fullmatch import data
 from fullmatch.cli.commands.suggest import unlabeled_images
 from fullmatch.data import Split
-from fullmatch.experiment.run import start
 from fullmatch.experiment.settings import resolve
+from fullmatch.experiment.start import start
 from fullmatch.inference.suggestion import suggest_uncertain
 from fullmatch.inference.trained_run import TrainedRun
 from fullmatch.storage.run_folder import RunFolder

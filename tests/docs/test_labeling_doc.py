@@ -19,10 +19,11 @@ from fullmatch.cli.commands.train import train
 from fullmatch.inference.suggestion import SAMPLE
 from fullmatch.labeling.server import LabelServer
 from tests.own_pictures import COLORS, picture, save
+from tests.patterns import find_blocks
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "labeling.md").read_text(encoding="utf-8")
-QUICK = ("training.steps=2", "training.batch=4", "training.ratio=1", "model.name=wrn-10-1")
+QUICK = ("--steps", "2", "--model", "wrn-10-1", "--set", "training.batch=4")
 
 app = App(result_action="return_value")
 for command in (label, suggest, train):
@@ -30,7 +31,7 @@ for command in (label, suggest, train):
 
 
 def commands() -> Iterator[list[str]]:
-    for block in re.findall(r"^```sh\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE):
+    for block in find_blocks("sh", TEXT):
         for line in block.splitlines():
             name, *words = shlex.split(line)
             assert name == "fullmatch"
@@ -70,7 +71,7 @@ def test_all_commands_run(
     labeled_counts = []
     for words in commands():
         if words[0] == "train":
-            words += [word for setting in QUICK for word in ("--set", setting)]
+            words += QUICK
         if "--take" in words:
             suggestions.write_text(
                 re.sub(r"/([a-z]+)(\d+\.png),,", r"/\1\2,\1,", suggestions.read_text())
@@ -83,7 +84,8 @@ def test_all_commands_run(
         labeled = (row for row in rows if row["label"])
         assert all(Path(row["path"]).name.startswith(row["label"]) for row in labeled)
     # Four labels twice, then twenty suggestions that were filled in.
-    assert labeled_counts == [4, 4, 8, 8, 8, 28]
+    assert labeled_counts == [4, 4, 8, 8, 8, 28, 28]
+    assert (tmp_path / "suggestions" / "suggestions.csv").is_file()
     text = capsys.readouterr().out
     assert "Next: fullmatch train" in text
     assert "20 labels taken" in text

@@ -19,7 +19,7 @@ HEADINGS = [
     "# Classifier for digits",
     "## Data",
     "## Accuracy",
-    "## Accuracy by class",
+    "## Recall by class",
     "## Calibration",
     "## Limitations",
     "## Usage",
@@ -115,6 +115,13 @@ def test_comparison_and_calibration(tmp_path: Path, digits_card: str) -> None:
     assert "Temperature 1.5: calibrated on 60 labels." in text
     assert "from 20.0 % to 5.0 %" in text
     assert "helped: +7.1 points (95 % interval +2.0 to +12.0) compared with the same" in text
+
+
+def test_balanced_accuracy_of_uneven_classes(tmp_path: Path, digits_card: str) -> None:
+    assert "balanced accuracy" not in digits_card
+    counts = (9, *[1] * 9)
+    text = render_card(copy_with(digits_run(), tmp_path / "run", labels_by_class=counts))
+    assert "balanced accuracy (the mean of the classes' recalls)" in text
 
 
 def test_no_accuracy_is_claimed_without_test_pictures() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from fullmatch.errors import UserError
 from fullmatch.evaluation.intervals import wilson_interval
-from fullmatch.experiment.run import start
 from fullmatch.experiment.settings import resolve
+from fullmatch.experiment.start import start
 from fullmatch.inference.evaluate import evaluate_run
 from fullmatch.storage.run_folder import RunFolder
 from tests.small_runs import TINY, finish

@@ -16,7 +16,7 @@ from fullmatch.errors import UserError
 from fullmatch.inference import map_thumbnails
 from fullmatch.inference.album import load_pictures, load_source
 from fullmatch.inference.map_thumbnails import make_thumbnails
-from fullmatch.report.map import render_map
+from fullmatch.reports.map import render_map
 from fullmatch.storage.features import Part
 from fullmatch.storage.picture_map import PictureMap, Thumbnails, write_map
 from fullmatch.storage.runs import read_run
@@ -40,7 +40,7 @@ def make_source(images: torch.Tensor, tests: int = 0, paths: tuple[str, ...] = (
 
 
 def make_gray_source(count: int, tests: int, shape: tuple[int, int, int] = (1, 8, 8)) -> Source:
-    """Picture n is one shade of gray, 4 * n."""
+    """Picture n is one shade of gray, 4 * n modulo 256."""
     shades = (4 * torch.arange(count) % 256).byte()
     return make_source(shades[:, None, None, None].expand(-1, *shape).clone(), tests)
 
@@ -55,19 +55,17 @@ def cut_tile(thumbnails: Thumbnails, number: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 20, 31), (3, 90, 70)])
-def test_every_tile_shows_its_picture(
-    shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(map_thumbnails, "PER_SHEET", 32)
-    picture_map = make_map(60)
-    source = make_gray_source(60, tests=10, shape=shape)
+def test_every_tile_shows_its_picture(shape: tuple[int, int, int]) -> None:
+    picture_map = make_map(300)
+    source = make_gray_source(300, tests=50, shape=shape)
     thumbnails = make_thumbnails(picture_map, source)
-    assert thumbnails.rows.tolist() == list(range(60))
+    assert thumbnails.rows.tolist() == list(range(300))
     assert len(thumbnails.sheets) == 2
-    for number in range(60):
+    for number in range(300):
         tile = cut_tile(thumbnails, number)
         assert tile.shape[:2] == thumbnails.tile[::-1]
-        assert np.abs(tile.astype(int) - 4 * number).max() <= 4, number  # no trace of neighbors
+        shade = 4 * number % 256
+        assert np.abs(tile.astype(int) - shade).max() <= 4, number  # no trace of neighbors
 
 
 def test_shrunk_but_never_enlarged() -> None:
@@ -80,10 +78,9 @@ def test_shrunk_but_never_enlarged() -> None:
     assert map_thumbnails.tile_size((3, 224, 224), map_thumbnails.FEW + 1) == (48, 48)
 
 
-def test_at_most_so_many_and_the_odd_ones_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(map_thumbnails, "MOST", 40)
+def test_at_most_so_many_and_the_odd_ones_first() -> None:
     picture_map = make_map(60)
-    thumbnails = make_thumbnails(picture_map, make_gray_source(60, 10))
+    thumbnails = make_thumbnails(picture_map, make_gray_source(60, 10), most=40)
     assert thumbnails.rows.tolist() == picture_map.choose_rows(40).tolist()
     assert set(np.flatnonzero(picture_map.outlier)) <= set(thumbnails.rows.tolist())
     last = len(thumbnails.rows) - 1

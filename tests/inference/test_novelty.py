@@ -9,15 +9,24 @@ import torch
 from fullmatch import data
 from fullmatch.data import TensorStore
 from fullmatch.experiment.classifier import Classifier
+from fullmatch.experiment.feature_pass import read_descriptors
+from fullmatch.experiment.start import start
 from fullmatch.inference.novelty import (
     NoveltyDetector,
     load_or_fit_detector,
     neighbor_distances,
+    predict_with_descriptors,
     predict_with_features,
+    store_detector,
 )
 from fullmatch.inference.trained_run import TrainedRun
 from fullmatch.storage.run_folder import RunFolder
+from tests.frozen_runs import KNOWN_CLASSES, frozen_config, tiny_body
+from tests.own_pictures import clean_folder
 from tests.served import copy_run, digits_run, pets_run
+from tests.small_runs import finish
+
+__all__ = ["tiny_body"]
 
 
 @pytest.fixture(scope="module")
@@ -143,3 +152,72 @@ def test_a_read_only_folder_is_not_a_problem(
     detector, note = load_or_fit_detector(TrainedRun(folder.path))
     assert detector is not None
     assert "so it is computed again each time" in note
+
+
+def frozen_run(tmp_path: Path) -> TrainedRun:
+    photos = clean_folder(tmp_path / "photos", labels=8, unlabeled=14, test=4, size=72)
+    config = frozen_config(photos)
+    return TrainedRun(finish(start(config, RunFolder.planned("run", tmp_path / "run"))).folder.path)
+
+
+@pytest.mark.usefixtures("tiny_body")
+def test_a_frozen_body_is_judged_by_its_descriptors(tmp_path: Path) -> None:
+    run = frozen_run(tmp_path)
+    source = run.source
+    store_detector(run, source)
+    detector = NoveltyDetector.load(run.folder.novelty, run.folder.model)
+    assert detector is not None
+    width = detector.features.shape[1]
+    assert width > KNOWN_CLASSES
+    # The same from the pictures, as where the run has kept no descriptors.
+    again = NoveltyDetector.fit(run.classifier, source.images)
+    assert again is not None
+    torch.testing.assert_close(detector.features, again.features, atol=5e-3, rtol=0)
+    assert detector.threshold == pytest.approx(again.threshold, abs=0.01)
+    probs, rows = predict_with_descriptors(run.classifier, source.images.read(torch.arange(3)))
+    assert rows.shape == (3, width)
+    torch.testing.assert_close(
+        probs, predict_with_features(run.classifier, source.images.read(torch.arange(3)))[0]
+    )
+
+
+@pytest.mark.usefixtures("tiny_body")
+def test_kept_descriptors_are_those_of_the_same_pictures_only(tmp_path: Path) -> None:
+    run = frozen_run(tmp_path)
+    features = run.folder.read_features()
+    assert features is not None
+    cache, images = run.folder.feature_cache, run.source.images
+    rows = read_descriptors(cache, features.weights, images, 1, 0)
+    assert rows is not None
+    assert len(rows) == len(images)
+    assert read_descriptors(cache, features.weights, images, 0, 0) is None
+    assert read_descriptors(cache, "other weights", images, 1, 0) is None
+    fewer = TensorStore(images.read(torch.arange(5)))
+    assert read_descriptors(cache, features.weights, fewer, 1, 0) is None
+    for path in cache.glob("*.json"):
+        path.write_text('{"done": 3}')
+    assert read_descriptors(cache, features.weights, images, 1, 0) is None
+
+
+@pytest.mark.usefixtures("tiny_body")
+def test_embeddings_of_earlier_versions_are_not_used(tmp_path: Path) -> None:
+    run = frozen_run(tmp_path)
+    features = run.folder.read_features()
+    assert features is not None
+    earlier = NoveltyDetector.from_features(torch.from_numpy(features.features))
+    earlier.save(run.folder.novelty, run.folder.model)
+    detector, note = load_or_fit_detector(run)
+    assert detector is not None
+    assert note == ""
+    assert detector.features.shape[1] != earlier.features.shape[1]
+
+
+def test_stored_for_a_trained_body(tmp_path: Path) -> None:
+    folder = copy_without_detector(tmp_path / "run")
+    run = TrainedRun(folder.path)
+    before = torch.get_rng_state()
+    store_detector(run, run.source)
+    assert torch.equal(torch.get_rng_state(), before)
+    written = folder.novelty.stat().st_mtime_ns
+    store_detector(run, run.source)  # it is there already
+    assert folder.novelty.stat().st_mtime_ns == written

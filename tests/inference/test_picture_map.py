@@ -93,13 +93,12 @@ def test_repeats_in_another_process_with_more_threads() -> None:
     assert done.stdout.strip() == lay_out(make_features(300), 0).tobytes().hex()
 
 
-def test_neighbors_stay_neighbors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbors_stay_neighbors() -> None:
     features = digit_features()
     points = lay_out(features, seed=0)  # all are landmarks
     assert trustworthiness(features.features, points) > 0.985
     assert same_class_share(points, features.labels) > 0.97
-    monkeypatch.setattr(picture_map, "LANDMARKS", 500)
-    points = lay_out(features, seed=0)  # most are placed between landmarks
+    points = lay_out(features, seed=0, most_landmarks=500)  # most are placed between landmarks
     assert trustworthiness(features.features, points) > 0.975
     assert same_class_share(points, features.labels) > 0.94
 
@@ -121,7 +120,8 @@ def test_many_labeled_pictures_leave_room_for_others() -> None:
     parts[6000:] = Part.UNLABELED
     landmarks = choose_landmarks(parts)
     assert len(landmarks) == picture_map.LANDMARKS
-    assert (landmarks >= 6000).sum() == picture_map.LANDMARKS - picture_map.MOST_LABELED
+    assert (landmarks >= 6000).sum() == picture_map.LANDMARKS / 4
+    assert (choose_landmarks(parts, 100) >= 6000).sum() == 25
     assert choose_landmarks(parts[:100]).tolist() == list(range(100))
     assert len(choose_landmarks(parts[:5000])) == picture_map.LANDMARKS  # all are labeled
 
@@ -143,18 +143,16 @@ def test_few_pictures(count: int) -> None:
     assert len(np.unique(points, axis=0)) == count
 
 
-def test_duplicates_have_places_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duplicates_have_places_of_their_own() -> None:
     features = make_features(50)
     same = np.tile(features.features[:1], (50, 1))
     points = build(replace(features, features=same)).points
     assert np.isfinite(points).all()
     assert len(np.unique(points, axis=0)) == 50
-    monkeypatch.setattr(picture_map, "LANDMARKS", 20)
-    points = build(replace(features, features=same)).points
+    points = lay_out(replace(features, features=same), seed=0, most_landmarks=20)
     assert np.isfinite(points).all()
     assert len(np.unique(points, axis=0)) == 50
     pairs = np.repeat(make_features(100).features, 2, axis=0)
-    monkeypatch.setattr(picture_map, "LANDMARKS", 2000)
     points = build(replace(make_features(200), features=pairs)).points
     assert len(np.unique(points, axis=0)) == 200
 
@@ -164,15 +162,14 @@ def test_one_feature_per_picture() -> None:
     assert np.isfinite(build(features).points).all()
 
 
-def test_time_grows_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_grows_slowly() -> None:
     """Twenty times the pictures take less than four times as long: t-SNE sees landmarks only."""
-    monkeypatch.setattr(picture_map, "LANDMARKS", 500)
 
     def seconds(count: int) -> float:
         features = make_features(count, dimensions=64)
         parts = np.full(count, Part.UNLABELED, np.uint8)
         start = time.process_time()
-        lay_out(replace(features, parts=parts), seed=0)
+        lay_out(replace(features, parts=parts), seed=0, most_landmarks=500)
         return time.process_time() - start
 
     seconds(100)  # imports

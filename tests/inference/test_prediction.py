@@ -15,6 +15,8 @@ from PIL import Image
 
 from fullmatch.errors import UserError
 from fullmatch.evaluation.calibration import apply_temperature
+from fullmatch.experiment.settings import resolve
+from fullmatch.experiment.start import start
 from fullmatch.inference.prediction import (
     HEADER,
     Flag,
@@ -25,7 +27,9 @@ from fullmatch.inference.prediction import (
     write_csv,
 )
 from fullmatch.inference.trained_run import TrainedRun
+from fullmatch.storage.run_folder import RunFolder
 from tests.served import calibrated_at, copy_run, digit_files, digits_run, odd_files, pets_run
+from tests.small_runs import finish
 
 
 @pytest.fixture(scope="module")
@@ -192,3 +196,17 @@ def test_an_unreadable_folder_has_a_row(
     predictions = predict_folder(predictor, tmp_path)
     assert predictions["closed"].flag == "unreadable"
     assert predictions["open/000.png"].classes
+
+
+def test_pictures_of_no_class_are_flagged_by_a_method_that_predicts_them(tmp_path: Path) -> None:
+    settings = ("data.unknown_classes=8,9", "training.steps=3", "training.batch=8")
+    config = resolve(algorithm="iomatch", labels=16, assignments=settings)
+    run = finish(start(config, RunFolder.planned("x", tmp_path / "run")))
+    predictor = Predictor(TrainedRun(run.folder.path), unsure=0.0)
+    heads = predictor.classifier.algorithm.get_submodule("heads.open_set")
+    files = digit_files(tmp_path / "digits", 20)
+    for bias, expected in ((100.0, Flag.UNKNOWN), (-100.0, Flag.NONE)):
+        with torch.no_grad():
+            heads.get_parameter("bias")[8] = bias
+        flags = {each.flag for each in predictor.predict(files)} - {Flag.NOVEL}
+        assert flags == {expected}

@@ -8,12 +8,18 @@ import torch
 from PIL import Image
 
 from fullmatch import data
+from fullmatch.experiment.start import start
 from fullmatch.inference import suggestion
 from fullmatch.inference.novelty import predict_with_features
-from fullmatch.inference.suggestion import cluster, suggest_typical, suggest_uncertain
+from fullmatch.inference.suggestion import cluster, suggest_uncertain
 from fullmatch.inference.trained_run import TrainedRun
-from tests.own_pictures import COLORS, picture, save
+from fullmatch.storage.run_folder import RunFolder
+from tests.frozen_runs import frozen_config, tiny_body
+from tests.own_pictures import clean_folder, picture, save
 from tests.served import digit_files, digits_run
+from tests.small_runs import finish
+
+__all__ = ["tiny_body"]
 
 
 @pytest.fixture(scope="module")
@@ -53,18 +59,15 @@ def test_guess_and_reason_are_those_of_the_model(run: TrainedRun, files: list[st
     assert picture.reason.startswith(f"between {first} and {second}: ")
 
 
-def test_repeatable_and_from_a_sample(
-    run: TrainedRun, files: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_repeatable_and_from_a_sample(run: TrainedRun, files: list[str]) -> None:
     assert suggest_uncertain(run, files, 5) == suggest_uncertain(run, files, 5)
-    monkeypatch.setattr(suggestion, "SAMPLE", 40)
     opened: list[str] = []
 
     def open_image(name: str) -> Image.Image:
         opened.append(name)
         return Image.open(name)
 
-    suggestions = suggest_uncertain(run, files, 5, open_image=open_image)
+    suggestions = suggest_uncertain(run, files, 5, open_image=open_image, sample_size=40)
     assert len(suggestions.pictures) == 5
     assert suggestions.sampled == 40
     assert len(opened) == len(set(opened)) == 40
@@ -79,30 +82,14 @@ def test_duplicates_and_unreadable_files_are_not_suggested(run: TrainedRun, tmp_
         Path(duplicates[-1]).write_bytes(Path(original).read_bytes())
     (tmp_path / "broken.png").write_text("not a picture")
     names = [*duplicates, str(tmp_path / "broken.png"), str(tmp_path / "gone.png")]
-    for suggestions in (suggest_uncertain(run, names, 4), suggest_typical(names, 4)):
-        (picture,) = suggestions.pictures
-        assert picture.name in duplicates
-        assert (suggestions.sampled, suggestions.unreadable) == (8, 2)
-    for suggestions in (suggest_uncertain(run, names[-2:], 4), suggest_typical(names[-2:], 4)):
-        assert suggestions.pictures == []
-        assert suggestions.unreadable == 2
-
-
-def test_typical_pictures_of_every_kind(tmp_path: Path) -> None:
-    names = [
-        str(save(picture(kind, 100 * number + i), tmp_path / f"{kind}{i}.png"))
-        for number, kind in enumerate(COLORS)
-        for i in range(4 + 3 * number)
-    ]
-    suggestions = suggest_typical(names, 3)
-    kinds = [Path(each.name).stem.rstrip("0123456789") for each in suggestions.pictures]
-    assert kinds == ["water", "grass", "brick"]  # the largest cluster first
-    assert suggestions.pictures[0].reason == "one of 10 similar pictures"
-    assert all(each.guess == "" and each.confidence is None for each in suggestions.pictures)
-    assert suggest_typical(names, 3) == suggestions
-    every = suggest_typical(names, 50).pictures
-    assert len(every) == len(names)
-    assert {each.reason for each in every} == {"unlike the others"}
+    suggestions = suggest_uncertain(run, names, 4)
+    (picture,) = suggestions.pictures
+    assert picture.name in duplicates
+    assert (suggestions.sampled, suggestions.unreadable) == (8, 2)
+    assert suggestions.basis == "the model's features"
+    suggestions = suggest_uncertain(run, names[-2:], 4)
+    assert suggestions.pictures == []
+    assert suggestions.unreadable == 2
 
 
 def test_clusters_are_represented_by_score_or_center() -> None:
@@ -110,6 +97,37 @@ def test_clusters_are_represented_by_score_or_center() -> None:
     assert {each.at for each in cluster(points, 2, 0)} == {1, 4}
     assert {each.at for each in cluster(points, 2, 0, -points[:, 0])} == {0, 3}
     assert sum(each.size for each in cluster(points, 2, 0)) == 6
+
+
+@pytest.mark.usefixtures("tiny_body")
+def test_stored_features_are_not_computed_again(tmp_path: Path) -> None:
+    photos = clean_folder(tmp_path / "photos", labels=5, unlabeled=12, size=72)
+    config = frozen_config(photos)
+    run = TrainedRun(finish(start(config, RunFolder.planned("run", tmp_path / "run"))).folder.path)
+    names = sorted(str(path) for path in (photos / "unlabeled").iterdir())
+    opened: list[str] = []
+
+    def open_image(name: str) -> Image.Image:
+        opened.append(name)
+        return Image.open(name)
+
+    stored = suggest_uncertain(run, names, 6, open_image=open_image, sample_size=2)
+    assert opened == []
+    assert stored.basis == "features stored with the run"
+    assert (stored.sampled, len(stored.pictures)) == (36, 6)
+    # Pictures that came later are looked at, and compared with the others.
+    added = str(save(picture("grass", 999, (80, 72)), photos / "unlabeled" / "new.png"))
+    mixed = suggest_uncertain(run, [*names, added], 37, open_image=open_image)
+    assert opened == [added]
+    assert {each.name for each in mixed.pictures} == {*names, added}
+    run.folder.features.unlink()
+    computed = suggest_uncertain(run, names, 36)
+    stored = suggest_uncertain(run, names, 36)
+    assert computed.basis == "the model's features"
+    by_name = {each.name: each for each in mixed.pictures}
+    for each in computed.pictures:
+        assert each.guess == by_name[each.name].guess
+        assert each.confidence == pytest.approx(by_name[each.name].confidence, abs=0.01)
 
 
 def compute_margins(run: TrainedRun, files: list[str]) -> dict[str, float]:

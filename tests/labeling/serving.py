@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
-from fullmatch.inference.suggestion import suggest_typical
+from fullmatch.inference.first_suggestion import suggest_typical
 from fullmatch.labeling.label_table import LabelTable, default_table, list_pictures
 from fullmatch.labeling.queue import LabelQueue
 from fullmatch.labeling.server import LabelServer, create_server

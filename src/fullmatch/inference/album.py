@@ -59,7 +59,13 @@ def load_test_source(run: StoredRun) -> Source:
     settings = run.settings
     require_data(settings.data, run.path)
     root = Path(settings.root) if settings.root else None
-    return data.load(settings.data, root=root, size=settings.size, download=False)
+    return data.load(
+        settings.data,
+        root=root,
+        size=settings.size,
+        download=False,
+        unknown_classes=settings.unknown_classes,
+    )
 
 
 def make_test_album(run: StoredRun, predictions: Predictions, source: Source) -> Album:

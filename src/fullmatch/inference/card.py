@@ -10,7 +10,12 @@ from typing import NamedTuple
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from fullmatch.evaluation.wording import describe_comparison, describe_estimate, percent
+from fullmatch.evaluation.wording import (
+    describe_comparison,
+    describe_estimate,
+    describe_recall,
+    percent,
+)
 from fullmatch.experiment.settings import display_name
 from fullmatch.inference.trained_run import TrainedRun
 from fullmatch.storage.result import Scores
@@ -37,6 +42,7 @@ def render_card(run: TrainedRun) -> str:
         estimate=result.estimate,
         estimate_text=describe_estimate(result.estimate) if result.estimate else "",
         comparison=describe_comparison(result, "pictures"),
+        recall=describe_recall(result),
         classes=classifier.classes,
         class_scores=rows,
         weakest=min(measured, key=lambda row: (row.accuracy, row.name), default=None),

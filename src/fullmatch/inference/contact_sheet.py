@@ -29,7 +29,11 @@ def render_contact_sheet(
         for number, suggestion in enumerate(suggestions, start=1)
     )
     gallery = tag("ul", *items, class_="gallery")
-    subtitle = "Label these first: the model is unsure of them, and they differ from each other."
+    has_model = any(suggestion.guess for suggestion in suggestions)
+    reason = "the model is unsure of them, and they differ from each other"
+    if not has_model:
+        reason = "they are typical of many pictures, and differ from each other"
+    subtitle = f"Label these first: {reason}."
     return render_page(title, subtitle, [Section("pictures", "Pictures", gallery)])
 
 
@@ -83,6 +87,7 @@ def format_label_studio_tasks(suggestions: Sequence[Suggestion], folder: Path, r
             "value": {"choices": [suggestion.guess]},
         }
         prediction = {"model_version": run, "score": suggestion.confidence, "result": [choice]}
+        predictions = [prediction] if suggestion.guess else []
         tasks.append(
             {
                 # With the path, fullmatch can read a CSV that Label Studio exports.
@@ -90,7 +95,7 @@ def format_label_studio_tasks(suggestions: Sequence[Suggestion], folder: Path, r
                     "image": f"/data/local-files/?d={quote(relative)}",
                     "path": os.path.abspath(suggestion.name),
                 },
-                "predictions": [prediction],
+                "predictions": predictions,
             }
         )
     return json.dumps(tasks, indent=1) + "\n"

@@ -5,17 +5,21 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from fullmatch.data import ImageStore, Source, TensorStore
+from fullmatch.data.open_set import select_images
 from fullmatch.errors import UserError
 from fullmatch.evaluation.intervals import wilson_interval
 from fullmatch.evaluation.scores import compute_scores, predict_probabilities
+from fullmatch.evaluation.wording import percent
 from fullmatch.experiment.build import EVALUATION_BATCH
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.inputs import load_source
 from fullmatch.experiment.leakage import describe_unknown, find_learned, read_learned
 from fullmatch.experiment.machine import choose_device
-from fullmatch.experiment.settings import read_config
+from fullmatch.experiment.open_set import score_open_set
+from fullmatch.experiment.settings import named_code, read_config
 from fullmatch.inference.trained_run import require_data
-from fullmatch.storage.result import Interval, Scores
+from fullmatch.pages.markup import join, tag
+from fullmatch.storage.result import Interval, OpenSetScores, Scores
 from fullmatch.storage.run_folder import RunFolder
 
 
@@ -29,6 +33,20 @@ class Evaluation:
     scores: Scores
     interval: Interval  # of the accuracy
     notes: tuple[str, ...]  # what the user should know about the test images
+    unknown_classes: tuple[str, ...] = ()  # whose images are not in `scores`
+    open_set: OpenSetScores | None = None  # how well they are recognized as unknown
+
+    def _repr_html_(self) -> str:
+        """A table of the recalls, for notebooks."""
+        low, high = self.interval
+        accuracy = f"{percent(self.scores.top1)} (95 % interval {percent(low)} to {percent(high)})"
+        rows = [
+            tag("tr", tag("td", name), tag("td", "-" if recall is None else percent(recall)))
+            for name, recall in zip(self.classes, self.scores.per_class, strict=True)
+        ]
+        heading = tag("tr", tag("th", "class"), tag("th", "recall"))
+        subject = f"Accuracy on {self.images:,} test images of {self.data}: "
+        return join([tag("p", subject, tag("strong", accuracy)), tag("table", heading, *rows)])
 
 
 def evaluate_run(folder: RunFolder, data: str | None = None) -> Evaluation:
@@ -38,7 +56,7 @@ def evaluate_run(folder: RunFolder, data: str | None = None) -> Evaluation:
     """
     if not folder.model.exists():
         folder.read_result()  # its error says how to finish a run that was stopped
-    classifier = Classifier.load(folder.model)
+    classifier = Classifier.load(folder.model, named_code(folder))
     source = load_test_source(folder, data)
     test, labels = check_test_images(source, classifier)
     unseen, notes = find_unseen(folder, test, source.name)
@@ -52,7 +70,25 @@ def evaluate_run(folder: RunFolder, data: str | None = None) -> Evaluation:
         scores=scores,
         interval=wilson_interval(scores.top1, images),
         notes=notes,
+        unknown_classes=source.unknown_classes,
+        open_set=evaluate_open_set(folder, classifier, source, unseen),
     )
+
+
+def evaluate_open_set(
+    folder: RunFolder, classifier: Classifier, source: Source, unseen: Tensor
+) -> OpenSetScores | None:
+    """Scores on images of unknown classes, besides the `unseen` ones of known classes."""
+    if source.test is None or source.test_labels is None or source.unknown_test is None:
+        return None
+    unknown_unseen = ~find_learned(read_learned(folder), source.unknown_test)
+    part = replace(
+        source,
+        test=select_images(source.test, unseen.nonzero().flatten()),
+        test_labels=source.test_labels[unseen],
+        unknown_test=select_images(source.unknown_test, unknown_unseen.nonzero().flatten()),
+    )
+    return score_open_set(classifier, part, choose_device())
 
 
 def load_test_source(folder: RunFolder, data: str | None) -> Source:
@@ -73,10 +109,10 @@ def check_test_images(source: Source, classifier: Classifier) -> tuple[ImageStor
             f"{source.name} has classes {', '.join(source.classes)}, but the model knows "
             f"{', '.join(classifier.classes)}; evaluate it on data with the same classes"
         )
-    if source.test.shape != classifier.image:
+    if source.test.shape != classifier.picture:
         raise UserError(
             f"{source.name} has images of {source.test.shape}, the model was trained on "
-            f"{classifier.image}; choose the size with --set data.size when training"
+            f"{classifier.picture}; choose the size with --set data.size when training"
         )
     return source.test, source.test_labels
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import fullmatch
@@ -68,13 +69,13 @@ def export_onnx(
                 f"not exported: ONNX and PyTorch differ by {difference:.1e} on {len(images)} "
                 f"pictures, more than {TOLERANCE:.0e}; try another version of onnxruntime"
             )
-    return ExportSummary(run.classifier.image, difference, len(images))
+    return ExportSummary(run.classifier.picture, difference, len(images))
 
 
 def build_onnx_model(module: CalibratedClassifier, run: TrainedRun) -> Any:
     """The ONNX model, with class names and calibration in its metadata."""
     classifier = module.classifier
-    example = torch.zeros((2, *classifier.image), dtype=torch.uint8)
+    example = torch.zeros((2, *classifier.picture), dtype=torch.uint8)
     try:
         model = convert_to_onnx(module, example)
     except RuntimeError as error:  # while tracing or translating
@@ -137,11 +138,13 @@ def read_run_images(run: TrainedRun) -> Tensor:
 
 
 def read_pictures(classifier: Classifier, places: Sequence[str]) -> Tensor:
-    channels, height, width = classifier.image
-    decoded = (
-        pictures.try_read(lambda path: pictures.decode(path, (height, width), channels), path)
-        for path in list_files(places)
-    )
+    channels, height, width = classifier.picture
+    stretch = classifier.augment.appearance.stretch
+
+    def decode(path: str) -> NDArray[np.uint8]:
+        return pictures.decode(path, (height, width), channels, stretch=stretch)
+
+    decoded = (pictures.try_read(decode, path) for path in list_files(places))
     readable = list(islice((pixels for pixels in decoded if pixels is not None), COMPARED))
     if not readable:
         raise UserError(f"no readable picture in {', '.join(places)}; name others")

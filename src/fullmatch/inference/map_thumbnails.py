@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fullmatch.data import ImageStore, Source
+from fullmatch.data.stores.pictures import to_image
 from fullmatch.errors import UserError
 from fullmatch.storage.features import Part
 from fullmatch.storage.picture_map import PictureMap, Thumbnails
@@ -25,10 +26,10 @@ BLOCK = 16  # pixels: JPEG compresses blocks of this size, so that tiles do not 
 Rows = NDArray[np.int64]
 
 
-def make_thumbnails(picture_map: PictureMap, source: Source) -> Thumbnails:
-    """Thumbnails of up to 6,000 pictures; `UserError` if they are not those of the map."""
+def make_thumbnails(picture_map: PictureMap, source: Source, most: int = MOST) -> Thumbnails:
+    """Thumbnails of up to `most` pictures; `UserError` if they are not those of the map."""
     check_same_pictures(picture_map, source)
-    rows = picture_map.choose_rows(MOST)
+    rows = picture_map.choose_rows(most)
     if not len(rows):
         return Thumbnails()
     size = tile_size(source.images.shape, len(rows))
@@ -38,7 +39,15 @@ def make_thumbnails(picture_map: PictureMap, source: Source) -> Thumbnails:
     ]
     height, width = size
     cell = (width + -width % BLOCK, height + -height % BLOCK)
-    return Thumbnails(tuple(sheets), rows, (width, height), cell, COLUMNS, PER_SHEET)
+    return Thumbnails(
+        tuple(sheets),
+        rows,
+        (width, height),
+        cell,
+        COLUMNS,
+        PER_SHEET,
+        open_picture=lambda row: open_row(source, row),
+    )
 
 
 def check_same_pictures(picture_map: PictureMap, source: Source) -> None:
@@ -50,6 +59,13 @@ def check_same_pictures(picture_map: PictureMap, source: Source) -> None:
     mapped = [name.rpartition("/")[2] for name in picture_map.names]
     if [len(store) for store in stores] != counts or (names and names != mapped):
         raise UserError("they have changed since this run")
+
+
+def open_row(source: Source, row: int) -> Image.Image:
+    """One picture, given as a row of the map."""
+    test = source.test if row >= len(source.images) else None
+    store, at = (source.images, row) if test is None else (test, row - len(source.images))
+    return to_image(store.read(torch.tensor([at]))[0].cpu().numpy())
 
 
 def tile_size(shape: tuple[int, int, int], count: int) -> tuple[int, int]:

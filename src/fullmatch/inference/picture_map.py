@@ -7,13 +7,14 @@ that are most similar to it, so that 20,000 pictures take little longer than 2,0
 import numpy as np
 from numpy.typing import NDArray
 
-from fullmatch.data.quality.by_features import find_feature_outliers, find_suspect_labels
+from fullmatch.inference.run_findings import store_findings
 from fullmatch.storage.features import Part, PictureFeatures
+from fullmatch.storage.findings import RunFindings
 from fullmatch.storage.picture_map import PictureMap, check_map, evenly_spaced_rows, write_map
 from fullmatch.storage.run_folder import RunFolder
 
 LANDMARKS = 2000
-MOST_LABELED = 1500  # landmarks that are labeled pictures, so that there is room for others
+LABELED_SHARE = 0.75  # of the landmarks at most, so that there is room for others
 DIMENSIONS = 50  # that t-SNE starts from: it is as good as with all, and quicker
 ITERATIONS = 500  # of t-SNE: more take longer and hardly change the map
 PERPLEXITY = 30.0  # the default of scikit-learn
@@ -58,23 +59,21 @@ def map_run(folder: RunFolder, seed: int = 0) -> bool:
     features = folder.read_features()
     if features is None or features.probabilities is None or folder.map.exists():
         return False
-    training = features.parts != Part.TEST
-    predicted = features.probabilities.argmax(axis=1).astype(np.int64)
-    labeled = features.parts == Part.LABELED
-    outlier = find_feature_outliers(features.features, labeled) & training
-    labels = np.where(labeled, features.labels, -1)
-    suspect = find_suspect_labels(features.features, labels, predicted)
+    findings = store_findings(folder) or RunFindings()
+    outlier, suspect = np.zeros((2, len(features)), bool)
+    outlier[[picture.row for picture in findings.outliers]] = True
+    suspect[[picture.row for picture in findings.suspect_labels]] = True
     write_map(folder.map, build_map(features, features.probabilities, outlier, suspect, seed))
     return True
 
 
-def lay_out(features: PictureFeatures, seed: int) -> Floats:
+def lay_out(features: PictureFeatures, seed: int, most_landmarks: int = LANDMARKS) -> Floats:
     """(N, 2) points between -1 and 1."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     if not len(features):
         return np.zeros((0, 2), np.float32)
-    landmarks = choose_landmarks(features.parts)
+    landmarks = choose_landmarks(features.parts, most_landmarks)
     # With several threads, sums are rounded differently each time, and t-SNE amplifies that.
     with threadpool_limits(1):
         reduced = reduce_dimensions(features.features, landmarks, seed)
@@ -85,12 +84,12 @@ def lay_out(features: PictureFeatures, seed: int) -> Floats:
     return fit_into_square(points)
 
 
-def choose_landmarks(parts: NDArray[np.uint8]) -> Rows:
+def choose_landmarks(parts: NDArray[np.uint8], most: int = LANDMARKS) -> Rows:
     """Sorted rows of landmarks: labeled pictures first, then evenly spaced others."""
     others = np.flatnonzero(parts != Part.LABELED)
     labeled = np.flatnonzero(parts == Part.LABELED)
-    labeled = evenly_spaced_rows(labeled, max(MOST_LABELED, LANDMARKS - len(others)))
-    return np.union1d(labeled, evenly_spaced_rows(others, LANDMARKS - len(labeled)))
+    labeled = evenly_spaced_rows(labeled, max(int(LABELED_SHARE * most), most - len(others)))
+    return np.union1d(labeled, evenly_spaced_rows(others, most - len(labeled)))
 
 
 def reduce_dimensions(features: Floats, landmarks: Rows, seed: int) -> Floats:

@@ -1,8 +1,8 @@
-"""Which pictures to label next: uncertain and varied ones, or typical ones if there is no model.
+"""Which pictures to label next, with a model: those it is unsure of, and that differ.
 
-With a model, the pictures with the smallest margin between their two most likely classes are
-clustered by the model's features, and the least certain of each cluster is suggested. Without a
-model, all pictures are clustered by color, and the most central of each cluster is suggested.
+The pictures with the smallest margin between their two most likely classes are clustered by the
+model's features, and the least certain of each cluster is suggested. Features and probabilities
+that are stored with the run are not computed again.
 """
 
 import random
@@ -15,17 +15,18 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
+from torch.nn import functional
 
 from fullmatch.data.stores import pictures
 from fullmatch.evaluation.calibration import apply_temperature
 from fullmatch.experiment.machine import choose_device
+from fullmatch.experiment.run_features import name_in_folder
 from fullmatch.inference.novelty import predict_with_features
 from fullmatch.inference.thumbnails import open_picture
 from fullmatch.inference.trained_run import TrainedRun
 
 SAMPLE = 2000  # pictures looked at, which bounds the time
 SHORTLIST = 10  # uncertain pictures per suggestion, from which varied ones are chosen
-SMALL = (8, 8)  # size at which pictures are compared without a model
 BATCH = 64
 
 Opener = Callable[[str], Image.Image]
@@ -48,6 +49,16 @@ class Suggestions:
     pictures: list[Suggestion]
     sampled: int
     unreadable: int  # of those sampled
+    basis: str  # what they were compared by
+
+
+@dataclass(frozen=True)
+class Judgment:
+    """What a model says about pictures that can be read."""
+
+    names: list[str]
+    probabilities: Tensor  # (N, C), calibrated
+    features: Tensor  # (N, D)
 
 
 class Cluster(NamedTuple):
@@ -58,32 +69,84 @@ class Cluster(NamedTuple):
 
 
 def suggest_uncertain(
-    run: TrainedRun, names: Sequence[str], count: int, *, open_image: Opener = open_picture
+    run: TrainedRun,
+    names: Sequence[str],
+    count: int,
+    *,
+    open_image: Opener = open_picture,
+    sample_size: int = SAMPLE,
 ) -> Suggestions:
     """Pictures that the run's model is least certain about, and that differ from each other."""
+    stored = read_stored(run, names)
+    known = set() if stored is None else set(stored.names)
+    sample = draw_sample([n for n in names if n not in known], run.config.seed, sample_size)
+    judged = judge(run, sample, open_image)
+    looked_at, unreadable = len(known) + len(sample), len(sample) - len(judged.names)
+    basis = "the model's features"
+    if stored is not None:
+        basis, judged = "features stored with the run", join_judgments(stored, judged)
+    if not judged.names:
+        return Suggestions([], looked_at, unreadable, basis)
+    top = judged.probabilities.topk(2, dim=1)
+    margin = (top.values[:, 0] - top.values[:, 1]).double().numpy()
+    nearest = np.argsort(margin, kind="stable")[: SHORTLIST * count]
+    points = judged.features.numpy()[nearest]
+    clusters = cluster(points, count, run.config.seed, -margin[nearest])
+    chosen = sorted((int(nearest[each.at]) for each in clusters), key=lambda at: margin[at])
+    classes = run.classifier.classes
+    suggestions = [
+        describe_uncertain(judged.names[at], classes, top.indices[at], top.values[at])
+        for at in chosen
+    ]
+    return Suggestions(suggestions, looked_at, unreadable, basis)
+
+
+def judge(run: TrainedRun, names: Sequence[str], open_image: Opener) -> Judgment:
+    """By a pass through the model; unreadable pictures are left out."""
     classifier = run.classifier.to(choose_device())
     channels, height, width = classifier.image
-    sample = draw_sample(names, run.config.seed)
     readable: list[str] = []
-    probs, features = [], []
-    for part, images in read_batches(sample, (height, width), channels, open_image):
+    probs, features = [torch.empty(0, len(classifier.classes))], list[Tensor]()
+    for part, images in read_batches(names, (height, width), channels, open_image):
         outputs = predict_with_features(classifier, torch.from_numpy(images))
         readable += part
         probs.append(apply_temperature(outputs[0], run.temperature or 1.0).cpu())
         features.append(outputs[1].cpu())
-    if not readable:
-        return Suggestions([], len(sample), len(sample))
-    top = torch.cat(probs).topk(2, dim=1)
-    margin = (top.values[:, 0] - top.values[:, 1]).double().numpy()
-    nearest = np.argsort(margin, kind="stable")[: SHORTLIST * count]
-    points = torch.cat(features).numpy()[nearest]
-    clusters = cluster(points, count, run.config.seed, -margin[nearest])
-    chosen = sorted((int(nearest[each.at]) for each in clusters), key=lambda at: margin[at])
-    suggestions = [
-        describe_uncertain(readable[at], classifier.classes, top.indices[at], top.values[at])
-        for at in chosen
-    ]
-    return Suggestions(suggestions, len(sample), len(sample) - len(readable))
+    return Judgment(readable, torch.cat(probs), torch.cat(features or [torch.empty(0, 0)]))
+
+
+def read_stored(run: TrainedRun, names: Sequence[str]) -> Judgment | None:
+    """Of the pictures that the run was trained on; None if it has stored no features."""
+    stored = run.folder.read_features()
+    if stored is None or stored.probabilities is None:
+        return None
+    rows = {name: row for row, name in enumerate(stored.names)}
+    folder = run.result.data
+    places = {name: rows.get(name_in_run(name, folder)) for name in names}
+    known = {name: row for name, row in places.items() if row is not None}
+    at = list(known.values())
+    probs = torch.from_numpy(stored.probabilities[at])
+    return Judgment(
+        list(known),
+        apply_temperature(probs, run.temperature or 1.0),
+        torch.from_numpy(stored.features[at]),
+    )
+
+
+def name_in_run(name: str, folder: str) -> str:
+    """The name that a run's features have for a file, or for the position of an image."""
+    return f"image {name}" if name.isdecimal() else name_in_folder(name, folder)
+
+
+def join_judgments(stored: Judgment, computed: Judgment) -> Judgment:
+    """Both, with features of length 1, as they are stored."""
+    if not computed.names:
+        return stored
+    return Judgment(
+        stored.names + computed.names,
+        torch.cat([stored.probabilities, computed.probabilities]),
+        torch.cat([stored.features, functional.normalize(computed.features, dim=1)]),
+    )
 
 
 def describe_uncertain(
@@ -95,28 +158,8 @@ def describe_uncertain(
     return Suggestion(name, first, likely, reason)
 
 
-def suggest_typical(
-    names: Sequence[str], count: int, *, seed: int = 0, open_image: Opener = open_picture
-) -> Suggestions:
-    """Typical pictures of every kind, without a model; from the largest cluster first."""
-    sample = draw_sample(names, seed)
-    batches = list(read_batches(sample, SMALL, 3, open_image))
-    if not batches:
-        return Suggestions([], len(sample), len(sample))
-    readable = [name for part, _ in batches for name in part]
-    points = np.concatenate([images.reshape(len(images), -1) for _, images in batches]) / 255
-    clusters = sorted(cluster(points, count, seed), key=lambda each: (-each.size, each.at))
-    suggestions = [describe_typical(readable[at], size) for at, size in clusters]
-    return Suggestions(suggestions, len(sample), len(sample) - len(readable))
-
-
-def describe_typical(name: str, cluster_size: int) -> Suggestion:
-    alike = f"one of {cluster_size} similar pictures"
-    return Suggestion(name, "", None, alike if cluster_size > 1 else "unlike the others")
-
-
-def draw_sample(names: Sequence[str], seed: int) -> list[str]:
-    return random.Random(seed).sample(names, min(len(names), SAMPLE))
+def draw_sample(names: Sequence[str], seed: int, most: int = SAMPLE) -> list[str]:
+    return random.Random(seed).sample(names, min(len(names), most))
 
 
 def read_batches(

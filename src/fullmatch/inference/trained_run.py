@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fullmatch.errors import UserError
+from fullmatch.storage.json_files import DamagedFile
 from fullmatch.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -43,8 +44,13 @@ class TrainedRun:
     @cached_property
     def classifier(self) -> "Classifier":
         from fullmatch.experiment.classifier import Classifier
+        from fullmatch.experiment.settings import named_code
 
-        return Classifier.load(self.folder.model)
+        classifier = Classifier.load(self.folder.model, named_code(self.folder))
+        if classifier.classes != self.result.classes:
+            reason = "its classes are not those of result.json"
+            raise DamagedFile(self.folder.model, reason, self.folder.repair)
+        return classifier
 
     @cached_property
     def source(self) -> "Source":
@@ -54,7 +60,13 @@ class TrainedRun:
         settings, classifier = self.config.data, self.classifier
         require_data(settings.name, self.folder.path)
         root = Path(settings.root) if settings.root else None
-        source = data.load(settings.name, root=root, size=settings.size, download=False)
+        source = data.load(
+            settings.name,
+            root=root,
+            size=settings.size,
+            download=False,
+            unknown_classes=settings.unknown_classes,
+        )
         if source.images.shape != classifier.image or source.classes != classifier.classes:
             raise UserError(
                 f"{settings.name} is not what {self.folder.path} was trained on: it has "
@@ -67,7 +79,7 @@ class TrainedRun:
 def require_data(data: str, run: Path) -> None:
     """`UserError` if the pictures of a run are gone; loading them would suspect a typo."""
     from fullmatch.data import DATASETS
+    from fullmatch.data.sources.places import data_exists
 
-    place = Path(data).expanduser()
-    if data not in DATASETS and not place.exists():
-        raise UserError(f"{place}, which {run} was trained on, is gone; put it back")
+    if data not in DATASETS and not data_exists(data):
+        raise UserError(f"{data}, which {run} was trained on, is gone; put it back")

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from fullmatch.data.dataset import sort_classes
+from fullmatch.data.dataset import clean_class_name, sort_classes
 from fullmatch.data.sources.folders import find_pictures
 from fullmatch.data.sources.picture_files import PictureSurvey
 from fullmatch.data.sources.survey import survey_pictures
 from fullmatch.data.sources.tables import UNLABELED, read_rows, resolve_path, survey_csv
-from fullmatch.errors import UserError, many
+from fullmatch.errors import UserError, pluralize
 from fullmatch.inference.contact_sheet import path_in_csv
 from fullmatch.storage.atomic import replacing
 
@@ -61,7 +61,7 @@ class LabelTable:
         self.classes = list(sort_classes({*survey.empty_classes, *self.labels()}))
         self.notes: list[str] = []
         if left_out := len(rows) - len(self.rows):
-            self.notes.append(f"{many(left_out, 'picture')} left out: file name is not UTF-8")
+            self.notes.append(f"{pluralize(left_out, 'picture')} left out: file name is not UTF-8")
         self.stamp: tuple[int, int] | None = None  # of the file as last read or written
         if path.exists():
             self.read_existing()
@@ -69,6 +69,10 @@ class LabelTable:
     def labels(self) -> list[str]:
         """Labels of the training pictures."""
         return [label for label, split in self.rows.values() if label and not split]
+
+    def labeled(self) -> list[str]:
+        """Training pictures with a label."""
+        return [path for path, (label, split) in self.rows.items() if label and not split]
 
     def unlabeled(self) -> list[str]:
         return [path for path, (label, split) in self.rows.items() if not label and not split]
@@ -96,7 +100,7 @@ class LabelTable:
             else:
                 missing += 1
         if missing:
-            self.notes.append(f"{many(missing, 'row')} of {self.path} dropped: file not found")
+            self.notes.append(f"{pluralize(missing, 'row')} of {self.path} dropped: file not found")
         self.add_classes(self.labels())
 
     def check_columns(self) -> None:
@@ -175,7 +179,7 @@ def rows_by_path(survey: PictureSurvey) -> dict[str, Row]:
 
 def parse_class_name(typed: str) -> str:
     """A class name as written in the table; `UserError` if it cannot be one."""
-    name = " ".join(typed.split())
+    name = clean_class_name(typed)
     if not name or name.lower() in UNLABELED:
         raise UserError(f"{name!r} would mean unlabeled; choose another class name")
     if len(name) > LONGEST_NAME or not name.isprintable() or not is_utf8(name):

@@ -39,6 +39,7 @@ def test_serves_until_interrupted(tmp_path: Path) -> None:
     try:
         assert process.stdout is not None
         pattern = r"Label 4 pictures at (http://127\.0\.0\.1:\d+/\S+/)\n"
+        assert read_line(process).startswith("- The order is by color: features need")
         address = re.fullmatch(pattern, read_line(process))
         assert address is not None
         assert read_line(process) == f"Labels go to {tmp_path / 'labels.csv'}. Stop with Ctrl-C.\n"

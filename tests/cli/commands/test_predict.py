@@ -8,10 +8,19 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
+from fullmatch.api.finishing import finish_run
 from fullmatch.cli.commands.predict import predict
 from fullmatch.errors import UserError
-from fullmatch.inference.prediction import Prediction, Predictor
+from fullmatch.experiment.settings import resolve
+from fullmatch.experiment.start import start
+from fullmatch.inference.prediction import Item, Prediction, Predictor
+from fullmatch.storage.run_folder import RunFolder
+from tests.frozen_runs import frozen_config, tiny_body
+from tests.own_pictures import clean_folder, outlier, picture, save
 from tests.served import digit_files, digits_run
+from tests.small_runs import finish
+
+__all__ = ["tiny_body"]
 
 app = App(result_action="return_value")
 app.command(predict)
@@ -50,8 +59,8 @@ def test_an_interrupt_leaves_no_partial_file(
     assert "1 picture" in capsys.readouterr().err
     before, predict_batch = out.read_text(), Predictor.predict_batch
 
-    def interrupt(self: Predictor, files: list[str]) -> Iterator[Prediction]:
-        yield from predict_batch(self, files)
+    def interrupt(self: Predictor, items: list[Item]) -> Iterator[Prediction]:
+        yield from predict_batch(self, items)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Predictor, "predict_batch", interrupt)
@@ -101,3 +110,31 @@ def test_errors_write_nothing(
     with pytest.raises(UserError, match=message):
         run_predict(digits_run(), *arguments)
     assert not list(tmp_path.glob("**/*.csv"))
+
+
+@pytest.mark.usefixtures("tiny_body")
+@pytest.mark.parametrize("body", ["frozen", "trained"])
+def test_flags_without_the_training_folder(
+    body: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photos = clean_folder(tmp_path / "photos", labels=10, unlabeled=20, test=3, size=72)
+    if body == "frozen":
+        config = frozen_config(photos)
+    else:
+        settings = ("model.name=wrn-10-1", "training.steps=2", "training.batch=6", "data.size=32")
+        config = resolve(data=str(photos), assignments=settings)
+    run = finish(start(config, RunFolder.planned("run", tmp_path / "run")))
+    finish_run(run.folder, run.source)
+    capsys.readouterr()
+    new = tmp_path / "new"
+    for seed in range(3):
+        save(outlier(seed).resize((72, 72)), new / f"odd{seed}.png")
+        save(picture("grass", 60_000 + seed, (80, 72)), new / f"usual{seed}.png")
+    photos.rename(tmp_path / "moved")
+    predict(run.folder.path, str(new))
+    printed = capsys.readouterr()
+    flags = {row["path"]: row["flag"] for row in csv.DictReader(printed.out.splitlines())}
+    odd = [flag for path, flag in flags.items() if "odd" in path]
+    assert odd == ["unlike"] * 3
+    assert "unlike" not in [flag for path, flag in flags.items() if "usual" in path]
+    assert "not flagged" not in printed.err

@@ -1,6 +1,7 @@
 """`fullmatch suggest` as it is typed."""
 
 import csv
+import json
 import shutil
 from pathlib import Path
 
@@ -8,10 +9,13 @@ import pytest
 from cyclopts import App, CycloptsError
 
 from fullmatch import data
-from fullmatch.cli.commands.suggest import suggest
+from fullmatch.cli.commands.suggest import describe_choice, suggest
 from fullmatch.data import Split
 from fullmatch.errors import UserError
+from fullmatch.inference.suggestion import Suggestion, Suggestions
 from tests.full_disk import full_disk
+from tests.own_pictures import clean_folder, picture, save
+from tests.photos import photo, photo_folder
 from tests.served import copy_run, digits_run, pets_run, shared_folder
 
 app = App(result_action="return_value")
@@ -85,21 +89,9 @@ def test_positions_in_a_benchmark(tmp_path: Path) -> None:
     assert positions <= hidden
 
 
-@pytest.mark.parametrize(
-    ("sample", "message"),
-    [
-        (2000, "4 of 6 unlabeled pictures chosen; 2 more cannot be read."),
-        (7, "4 of 8 unlabeled pictures chosen; 7 were looked at, of which 2 cannot be read."),
-    ],
-)
 def test_unreadable_pictures_are_not_counted(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    sample: int,
-    message: str,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("fullmatch.inference.suggestion.SAMPLE", sample)
     run, home = copy_run(pets_run(), tmp_path / "run"), shared_folder() / "pets"
     shutil.copytree(home, tmp_path / "pets")
     for name in ("bad 1.png", "bad 2.png"):
@@ -109,7 +101,21 @@ def test_unreadable_pictures_are_not_counted(
         config.replace(str(home), str(tmp_path / "pets")), encoding="utf-8"
     )
     run_suggest(run, "-n", 4)
-    assert message in capsys.readouterr().out
+    assert "4 of 6 unlabeled pictures chosen; 2 more cannot be read.\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("sampled", "unreadable", "message"),
+    [
+        (8, 0, "4 of 8 unlabeled pictures chosen."),
+        (8, 2, "4 of 6 unlabeled pictures chosen; 2 more cannot be read."),
+        (7, 0, "4 of 8 unlabeled pictures chosen; 7 were looked at."),
+        (7, 2, "4 of 8 unlabeled pictures chosen; 7 were looked at, of which 2 cannot be read."),
+    ],
+)
+def test_summary_of_the_choice(sampled: int, unreadable: int, message: str) -> None:
+    pictures = [Suggestion(f"{number}.png", "cat", 0.5, "") for number in range(4)]
+    assert describe_choice(Suggestions(pictures, sampled, unreadable, ""), total=8) == message
 
 
 @pytest.mark.parametrize(
@@ -140,3 +146,58 @@ def test_missing_pictures(tmp_path: Path, name: str) -> None:
     )
     with pytest.raises(UserError, match=rf"{name}, which .* was trained on, is gone"):
         run_suggest(run)
+
+
+def test_pictures_before_the_first_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = photo_folder(tmp_path / "photos", labels=2, unlabeled=8)
+    save(photo("sky", 1), home / "unlabeled/sky.png")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    run_suggest(home, "-n", 6)
+    assert sorted(path.name for path in Path("suggestions").iterdir()) == PETS
+    rows = read_rows(Path("suggestions/suggestions.csv"))
+    assert len(rows) == 6
+    assert any(row["path"].endswith("sky.png") for row in rows)
+    assert all(row["guess"] == row["confidence"] == row["label"] == "" for row in rows)
+    text = capsys.readouterr().out
+    assert "6 of 17 unlabeled pictures chosen." in text
+    assert "Chosen by features of timm:" in text
+    assert f"fullmatch label {home} -n 6" in text
+    tasks = json.loads(Path("suggestions/labelstudio.json").read_text())
+    assert [task["predictions"] for task in tasks] == [[]] * 6
+    assert "typical of many pictures" in Path("suggestions/contact-sheet.html").read_text()
+    with pytest.raises(UserError, match="exists already"):
+        run_suggest(home)
+
+
+def test_errors_before_the_first_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = clean_folder(tmp_path / "own", labels=1, unlabeled=1)
+    monkeypatch.chdir(home)
+    with pytest.raises(UserError, match="inside your folder of pictures"):
+        run_suggest(".")
+    with pytest.raises(UserError, match="leave it out"):
+        run_suggest(".", "--indices")
+    for path in (home / "unlabeled").iterdir():
+        path.unlink()
+    with pytest.raises(UserError, match="no unlabeled pictures"):
+        run_suggest(".", "--out", tmp_path / "out")
+    with pytest.raises(UserError, match="is not a run folder"):
+        run_suggest(tmp_path / "gone")
+
+
+def test_small_pictures_before_the_first_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loose = tmp_path / "loose"
+    for seed in range(4):
+        save(picture("brick", seed), loose / f"{seed}.png")
+    run_suggest(loose, "--out", tmp_path / "out")
+    text = capsys.readouterr().out
+    assert "Chosen by color: features need color pictures of at least 64 pixels." in text
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        name
+        for name in PETS
+        if name != "labelstudio.xml"  # there are no classes yet
+    ]

@@ -1,6 +1,7 @@
 """`fullmatch label`: a page on this machine for labeling pictures."""
 
 import shlex
+import sys
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from fullmatch.cli.parameters import Count, Integer
-from fullmatch.errors import UserError, many
+from fullmatch.display.terminal import print_line
+from fullmatch.errors import UserError, pluralize
 
 if TYPE_CHECKING:
     from fullmatch.inference.suggestion import Suggestion
@@ -53,42 +55,54 @@ def label(
     data = data.expanduser()
     table = LabelTable(out or default_table(data), list_pictures(data))
     for note in table.notes:
-        print(f"- {note}")
+        print_line(f"- {note}")
     if take is not None:
-        print(f"{many(table.import_labels(take), 'label')} taken from {take}. {next_step(table)}")
+        print_line(
+            f"{pluralize(table.import_labels(take), 'label')} taken from {take}. {next_step(table)}"
+        )
         return
     pictures = choose_pictures(data, table, run, number)
     server = create_server(LabelQueue(table, pictures), port or 0)
     serve(server, open_browser=open_)
-    labeled = many(server.queue.count_labeled(), "new label")
-    print(f"\n{labeled}. {next_step(table, run)}")
+    labeled = pluralize(server.queue.count_labeled(), "new label")
+    print_line("")
+    print_line(f"{labeled}. {next_step(table, run)}")
 
 
 def choose_pictures(
     data: Path, table: "LabelTable", run: Path | None, number: int
 ) -> "list[Suggestion]":
     """The unlabeled pictures to show, best first; the classes of the run's model are added."""
-    from fullmatch.inference.suggestion import suggest_typical, suggest_uncertain
+    from fullmatch.cli.changes import noting_changes
+    from fullmatch.display.stages import show_stages
+    from fullmatch.inference.first_suggestion import suggest_typical
+    from fullmatch.inference.suggestion import suggest_uncertain
     from fullmatch.inference.trained_run import TrainedRun
 
     names = table.unlabeled()
     if not names:
         raise UserError(f"every picture of {data} is labeled already; there is nothing to label")
     if run is None:
-        suggestions = suggest_typical(names, number)
+        with show_stages() as stages:
+            suggestions = suggest_typical(
+                names, number, labeled=table.labeled(), progress=stages.begin("features")
+            )
     else:
-        trained = TrainedRun(run)
-        table.add_classes(trained.classifier.classes)
-        suggestions = suggest_uncertain(trained, names, number)
+        with noting_changes(run):
+            trained = TrainedRun(run)
+            table.add_classes(trained.classifier.classes)
+            suggestions = suggest_uncertain(trained, names, number)
     if not suggestions.pictures:
         raise UserError(f"none of the unlabeled pictures of {data} can be read; check the files")
+    print_line(f"- The order is by {suggestions.basis}.")
     return suggestions.pictures
 
 
 def serve(server: "LabelServer", *, open_browser: bool) -> None:
     """Serve the page until Ctrl-C."""
-    print(f"Label {many(server.queue.pictures, 'picture')} at {server.address}")
-    print(f"Labels go to {server.queue.table.path}. Stop with Ctrl-C.", flush=True)
+    print_line(f"Label {pluralize(server.queue.pictures, 'picture')} at {server.address}")
+    print_line(f"Labels go to {server.queue.table.path}. Stop with Ctrl-C.")
+    sys.stdout.flush()
     if open_browser:
         webbrowser.open(server.address)
     try:

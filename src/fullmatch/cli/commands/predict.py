@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fullmatch.errors import UserError, many
+from fullmatch.errors import UserError, escape_controls, pluralize
 
 if TYPE_CHECKING:
-    from fullmatch.inference.prediction import Flag, Prediction
+    from fullmatch.inference.prediction import Flag, Item, Prediction
 
 
 def predict(
@@ -28,7 +28,8 @@ def predict(
     run
         A run folder.
     pictures
-        Pictures, folders of them, or quoted patterns such as 'photos/**/*.jpg'.
+        Pictures, folders of them, quoted patterns such as 'photos/**/*.jpg', Parquet or Arrow
+        files, tar shards, or hf:PATH.
     csv
         The file to write; it appears when all rows are complete. [default: the terminal]
     unsure
@@ -36,18 +37,20 @@ def predict(
     overwrite
         Replace the CSV file if it exists.
     """
-    from fullmatch.inference.prediction import Predictor, list_files
-    from fullmatch.inference.trained_run import TrainedRun
+    from fullmatch.api.finished_run import load
+    from fullmatch.cli.changes import noting_changes
+    from fullmatch.inference.prediction import list_items
 
     if not pictures:
         raise UserError("no pictures given; name pictures, folders or patterns after the run")
     if csv is not None and csv.exists() and not overwrite:
         raise UserError(f"{csv} exists already; name another file, or add --overwrite")
     # The CSV file may be in a folder of pictures.
-    files = (path for path in list_files(pictures) if csv is None or not is_same(path, csv))
-    predictor = Predictor(TrainedRun(run), unsure=unsure)
-    predictions = predictor.predict(files)
-    first = next(predictions, None)
+    items = (item for item in list_items(pictures) if csv is None or not is_same(item, csv))
+    with noting_changes(run):
+        predictor = load(run).predictor(unsure)
+        predictions = predictor.predict(items)
+        first = next(predictions, None)
     if first is None:
         raise UserError(f"no files in {', '.join(pictures)}; give pictures or folders of them")
     predictions = itertools.chain((first,), predictions)
@@ -55,7 +58,7 @@ def predict(
     # To stderr, so that the rows can be piped.
     print(summarize(flags), file=sys.stderr)
     for note in predictor.notes:
-        print(note, file=sys.stderr)
+        print(escape_controls(note), file=sys.stderr)
 
 
 def print_rows(predictions: "Iterator[Prediction]") -> "Counter[Flag]":
@@ -81,9 +84,13 @@ def write_rows(predictions: "Iterator[Prediction]", path: Path) -> "Counter[Flag
 def summarize(flags: "Counter[Flag]") -> str:
     """Summarize the flags, as in '12 pictures, 3 unsure'."""
     counts = "".join(f", {count} {flag}" for flag, count in sorted(flags.items()) if flag)
-    return f"{many(flags.total(), 'picture')}{counts}."
+    return f"{pluralize(flags.total(), 'picture')}{counts}."
 
 
-def is_same(path: str, other: Path) -> bool:
+def is_same(path: "Item", other: Path) -> bool:
     # Names are compared first, since resolving a path reads the disk.
-    return Path(path).name == other.name and Path(path).resolve() == other.resolve()
+    return (
+        isinstance(path, str)
+        and Path(path).name == other.name
+        and Path(path).resolve() == other.resolve()
+    )

@@ -1,6 +1,7 @@
 """`fullmatch suggest`: which pictures to label next."""
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from fullmatch.cli.parameters import Count
-from fullmatch.errors import UserError, many
+from fullmatch.display.terminal import print_line
+from fullmatch.errors import UserError, pluralize
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -26,48 +28,116 @@ class UnlabeledPictures:
     folder: Path | None  # that the files are in; None for images without files
 
 
+@dataclass(frozen=True)
+class SuggestionTarget:
+    """Where suggestions go, and what their files mention."""
+
+    folder: Path
+    classes: tuple[str, ...]
+    run: str  # name of the run; '' without one
+
+
 def suggest(
-    run: Path,
+    place: Path,
     *,
     number: Annotated[Count, Parameter(name=["--number", "-n"])] = 20,
     out: Path | None = None,
     indices: Annotated[bool, Parameter(negative=())] = False,
     overwrite: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Choose the unlabeled pictures most worth labeling: uncertain and varied ones.
+    """Choose the unlabeled pictures most worth labeling.
+
+    With a run, those that its model is unsure of; without one, typical pictures of every kind that
+    has no label yet.
 
     Parameters
     ----------
-    run
-        A finished run folder.
+    place
+        A finished run folder; or, before the first run, your pictures: a folder, or a CSV with
+        path,label.
     number
         How many pictures.
     out
         Folder for the table, the contact sheet and the tasks for Label Studio. [default:
-        suggestions in the run folder]
+        suggestions in the run folder, or in the current folder without a run]
     indices
         For data without picture files: name images by their positions.
     overwrite
         Replace earlier suggestions in the folder.
     """
+    from fullmatch.storage.run_folder import RunFolder
+
+    place = place.expanduser()
+    if RunFolder(place).started or not place.exists():
+        suggest_with_model(
+            place, number, check_folder(out or place / "suggestions", overwrite), indices
+        )
+        return
+    if indices:
+        raise UserError("--indices is for runs on data without picture files; leave it out")
+    folder = check_folder(out or Path("suggestions"), overwrite)
+    if place.is_dir() and folder.resolve().is_relative_to(place.resolve()):
+        raise UserError(f"{folder} is inside your folder of pictures; choose another --out")
+    suggest_first(place, number, folder)
+
+
+def suggest_with_model(run: Path, number: int, folder: Path, indices: bool) -> None:
+    from fullmatch.cli.changes import noting_changes
     from fullmatch.inference.suggestion import suggest_uncertain
     from fullmatch.inference.trained_run import TrainedRun
 
-    trained = TrainedRun(run)
-    folder = check_folder(out or run / "suggestions", overwrite)
-    unlabeled = list_unlabeled(trained, indices=indices)
-    suggestions = suggest_uncertain(
-        trained, unlabeled.names, number, open_image=unlabeled.open_image
-    )
+    with noting_changes(run):
+        trained = TrainedRun(run)
+        unlabeled = list_unlabeled(trained, indices=indices)
+        suggestions = suggest_uncertain(
+            trained, unlabeled.names, number, open_image=unlabeled.open_image
+        )
     data = Path(trained.config.data.name).expanduser()
+    target = SuggestionTarget(
+        folder, trained.classifier.classes, trained.folder.path.resolve().name
+    )
+    report_suggestions(target, suggestions, unlabeled, data, ["--run", str(run)])
+
+
+def suggest_first(data: Path, number: int, folder: Path) -> None:
+    """Without a model."""
+    from fullmatch.data.dataset import sort_classes
+    from fullmatch.display.stages import show_stages
+    from fullmatch.inference.first_suggestion import suggest_typical
+    from fullmatch.inference.thumbnails import open_picture
+    from fullmatch.labeling.label_table import list_pictures
+
+    survey = list_pictures(data)
+    if not survey.unlabeled:
+        raise UserError(f"{data} has no unlabeled pictures; there is nothing to suggest")
+    labeled = [path for path, _ in survey.labeled]
+    with show_stages() as stages:
+        suggestions = suggest_typical(
+            survey.unlabeled, number, labeled=labeled, progress=stages.begin("features")
+        )
+    home = data if data.is_dir() else data.parent
+    unlabeled = UnlabeledPictures(survey.unlabeled, open_picture, home)
+    target = SuggestionTarget(folder, sort_classes(label for _, label in survey.labeled), "")
+    report_suggestions(target, suggestions, unlabeled, data, [])
+
+
+def report_suggestions(
+    target: SuggestionTarget,
+    suggestions: "Suggestions",
+    unlabeled: UnlabeledPictures,
+    data: Path,
+    flags: Sequence[str],
+) -> None:
+    """Write the files, and say how to go on."""
     if not suggestions.pictures:
         raise UserError(f"none of the unlabeled pictures of {data} can be read; check the files")
-    written = write_files(folder, suggestions, unlabeled, trained)
-    print(describe_choice(suggestions, len(unlabeled.names)))
-    print(f"Written to {folder}: {', '.join(written)}")
+    written = write_files(target, suggestions, unlabeled)
+    print_line(describe_choice(suggestions, len(unlabeled.names)))
+    print_line(f"Chosen by {suggestions.basis}.")
+    print_line(f"Written to {target.folder}: {', '.join(written)}")
     if unlabeled.folder is not None:
-        command = shlex.join(["fullmatch", "label", str(data), "--run", str(run)])
-        print(f"Label them in a browser: {command} -n {len(suggestions.pictures)}")
+        command = shlex.join(["fullmatch", "label", str(data), *flags])
+        print_line(f"Label them in a browser: {command} -n {len(suggestions.pictures)}")
 
 
 def check_folder(folder: Path, overwrite: bool) -> Path:
@@ -122,30 +192,30 @@ def unlabeled_images(run: "TrainedRun") -> UnlabeledPictures:
 
 
 def write_files(
-    folder: Path, suggestions: "Suggestions", unlabeled: UnlabeledPictures, run: "TrainedRun"
+    target: SuggestionTarget, suggestions: "Suggestions", unlabeled: UnlabeledPictures
 ) -> list[str]:
     """Write the table, the contact sheet and the Label Studio tasks; return their names."""
     from fullmatch.inference import contact_sheet as sheet
     from fullmatch.storage.atomic import explained_errors, write_text
 
     pictures, has_files = suggestions.pictures, unlabeled.folder is not None
-    title = f"{many(pictures, 'picture')} to label next"
+    title = f"{pluralize(pictures, 'picture')} to label next"
     texts = {
-        "suggestions.csv": sheet.format_csv(pictures, folder if has_files else None),
+        "suggestions.csv": sheet.format_csv(pictures, target.folder if has_files else None),
         "contact-sheet.html": sheet.render_contact_sheet(
             title, pictures, open_image=unlabeled.open_image
         ),
     }
     if unlabeled.folder is not None:
-        name = run.folder.path.resolve().name
         texts["labelstudio.json"] = sheet.format_label_studio_tasks(
-            pictures, unlabeled.folder, name
+            pictures, unlabeled.folder, target.run
         )
-        texts["labelstudio.xml"] = sheet.format_label_studio_interface(run.classifier.classes)
-    with explained_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    if unlabeled.folder is not None and target.classes:
+        texts["labelstudio.xml"] = sheet.format_label_studio_interface(target.classes)
+    with explained_errors(target.folder):
+        target.folder.mkdir(parents=True, exist_ok=True)
     for name in reversed(texts):  # the table last, since its presence means that all are there
-        write_text(folder / name, texts[name])
+        write_text(target.folder / name, texts[name])
     return list(texts)
 
 
