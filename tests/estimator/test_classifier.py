@@ -227,7 +227,7 @@ def test_score_uses_known_labels_only(digits: Any) -> None:
     assert fitted.score(pixels, few, np.arange(60)) == pytest.approx(
         np.average(fitted.predict(pixels)[known] == labels[known], weights=np.arange(60)[known])
     )
-    with pytest.raises(ValueError, match=r"expected 60 weights, one per picture, got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"expected 60 weights, one per sample, got shape \(3,\)"):
         fitted.score(pixels, few, np.ones(3))
     with pytest.raises(ValueError, match="expected at least one known label, got none"):
         fitted.score(pixels, np.full(60, -1))
@@ -288,7 +288,7 @@ def test_paths(files: list[str], tmp_path: Path) -> None:
         ({"y": np.zeros(60)}, "at least 2 classes, got only one class"),
         ({"y": np.zeros(3)}, "expected 60 labels"),
         ({"y": None}, "requires y to be passed"),
-        ({"image_shape": None}, r"rows of 64 pixels; give image_shape, such as \(8, 8\)"),
+        ({"image_shape": None}, r"model: got 'wrn-10-1' for rows of features; .* image_shape"),
         ({"image_shape": (7, 7)}, "does not hold 64 pixels"),
         ({"image_size": "8"}, "image_size: expected an integer of 1 or more, got '8'"),
         ({"image_size": 0}, "image_size: expected an integer of 1 or more, got 0"),
@@ -298,12 +298,16 @@ def test_paths(files: list[str], tmp_path: Path) -> None:
         ({"pixel_range": (0, 10)}, "expected pixels from 0 to 10, got 0 to 16"),
         ({"algorithm": "fulmatch"}, "unknown algorithm 'fulmatch'.*did you mean 'fullmatch'"),
         ({"model": "wrn"}, "unknown model 'wrn'"),
+        ({"model": "pretraned"}, "unknown model 'pretraned'; did you mean 'pretrained'"),
+        ({"body": "frosen"}, "body: expected 'trained', 'frozen' or None, got 'frosen'; did you"),
         ({"steps": 0}, "training.steps is 0, expected 1 or more"),
         ({"settings": ("training.stepz=3",)}, "unknown setting 'training.stepz'"),
         ({"random_state": -1}, "seed is -1"),
         ({"X": np.full((60, 64), np.nan)}, "NaN"),
         ({"X": np.full((60, 8, 8), np.nan)}, "got nan to nan"),
         ({"X": np.full((60, 8, 8), "a")}, "expected pictures of numbers"),
+        ({"X": ["a.png", np.zeros((8, 8))]}, "expected paths of pictures or arrays, got both"),
+        ({"X": [np.zeros((8, 8)), np.zeros((9, 9))]}, "pictures of one size, .* got several"),
     ],
 )
 def test_mistakes_are_value_errors(digits: Any, change: dict[str, Any], message: str) -> None:
@@ -328,9 +332,12 @@ def test_weights_from_a_file(digits: Any, tmp_path: Path) -> None:
 
 def test_pictures_of_another_shape(digits: Any) -> None:
     pixels, _, few = digits
-    fitted = FullMatchClassifier(**DIGITS).fit(pixels.reshape(-1, 8, 8), few)
+    shapeless = DIGITS | {"image_shape": None}
+    fitted = FullMatchClassifier(**shapeless).fit(pixels.reshape(-1, 8, 8), few)
     with pytest.raises(ValueError, match=r"expected pictures of \(1, 8, 8\) as in training"):
         fitted.predict(np.zeros((2, 9, 9)))
+    with pytest.raises(ValueError, match=r"rows of 64 pixels; give image_shape, such as \(8, 8\)"):
+        fitted.predict(np.zeros((2, 64)))
 
 
 def test_one_setting_needs_no_tuple() -> None:

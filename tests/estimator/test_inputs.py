@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
 
 from fullmatch.estimator.inputs import (
+    InputKind,
     allows_negative_pixels,
     are_paths,
+    detect_kind,
     parse_labels,
     resolve_pixel_range,
     to_bytes,
@@ -111,7 +114,7 @@ def test_labels_keep_their_type_beside_missing_ones(labels: list[object], missin
     [
         ([0.5, 1.5, -1], "continuous"),
         (["cat", 3, "dog"], "numbers and strings"),
-        ([0, 1], "y: expected 3 labels, one per picture, got 2"),
+        ([0, 1], "y: expected 3 labels, one per sample, got 2"),
         ([[0, 1], [1, 0], [1, 1]], r"should be a 1d array"),
         (np.array(["cat", 3, "dog"], object), "numbers and strings"),
     ],
@@ -131,6 +134,37 @@ def test_paths_and_pixels() -> None:
     assert not are_paths([[1, 2], [3, 4]])
     assert not are_paths(np.zeros(3))
     assert not are_paths([])
+
+
+@pytest.mark.parametrize(
+    ("X", "image_shape", "kind"),
+    [
+        (["a.png", "b.png"], None, InputKind.PATHS),
+        (["a.png", "b.png"], (8, 8), InputKind.PATHS),
+        (np.zeros((5, 64)), None, InputKind.FEATURES),
+        ([[1.0, 2.0], [3.0, 4.0]], None, InputKind.FEATURES),
+        (pd.DataFrame({"a": [1.0], "b": [2.0]}), None, InputKind.FEATURES),
+        (np.zeros((5, 64)), (8, 8), InputKind.PICTURES),
+        (np.zeros((5, 8, 8)), None, InputKind.PICTURES),
+    ],
+)
+def test_rows_are_features_unless_they_have_an_image_shape(
+    X: Any, image_shape: tuple[int, ...] | None, kind: InputKind
+) -> None:
+    assert detect_kind(X, image_shape) is kind
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        ([Path("a.png"), np.zeros((8, 8))], ValueError, "paths of pictures or arrays, got both"),
+        ([[1.0, 2.0], [3.0]], ValueError, "pictures of one size, or rows of one length, got"),
+        (csr_matrix(np.eye(3)), TypeError, "sparse rows are not supported.*TruncatedSVD"),
+    ],
+)
+def test_inputs_of_no_kind(X: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        detect_kind(X, None)
 
 
 @pytest.mark.parametrize(("shape", "message"), [(8, "got 8"), ((8.0, 8.0), "got .8.0, 8.0.")])

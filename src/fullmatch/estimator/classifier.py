@@ -1,68 +1,69 @@
-"""Semi-supervised image classification as a scikit-learn estimator: -1 in y means unlabeled."""
+"""Semi-supervised classification as a scikit-learn estimator: -1 in y means unlabeled."""
 
 import os
-import tempfile
-import warnings
 from collections.abc import Sequence
-from dataclasses import replace
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fullmatch.data.dataset import Source, measure_appearance
-from fullmatch.data.sources.picture_files import PictureFiles
+from fullmatch.data.dataset import Source
 from fullmatch.data.stores.files import FileStore
 from fullmatch.data.stores.image_store import ImageStore
-from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError
 from fullmatch.estimator.inputs import (
     Array,
+    InputKind,
     allows_negative_pixels,
-    are_paths,
-    check_options,
+    detect_kind,
     parse_labels,
     resolve_pixel_range,
-    to_bytes,
-    to_channels_first,
 )
-from fullmatch.evaluation.scores import predict_probabilities
-from fullmatch.experiment.build import EVALUATION_BATCH
-from fullmatch.experiment.classifier import Classifier
-from fullmatch.experiment.machine import choose_device
-from fullmatch.experiment.run import start
-from fullmatch.experiment.settings import resolve
-from fullmatch.storage.run_folder import RunFolder
+from fullmatch.estimator.options import check_options, uses_frozen_body
+from fullmatch.estimator.run import TrainingOptions, predict_store, train_model
+from fullmatch.estimator.sources import (
+    source_of_arrays,
+    source_of_features,
+    source_of_files,
+    to_feature_store,
+    to_images,
+)
 from fullmatch.training.process import restoring_process_settings
-
-SMALL = 16  # side up to which pictures get the smallest network
 
 
 class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Classifier for pictures of which only a few are labeled.
+    """Classifier for pictures, or for features of anything, of which only a few are labeled.
 
     Pictures are arrays (N, H, W), (N, H, W, C) or (N, C, H, W), rows of pixels (N, F) with
-    `image_shape`, or paths of files. In `y`, -1, NaN, None and "" mean unlabeled.
+    `image_shape`, or paths of files. Rows of numbers (N, F) without `image_shape` are features,
+    such as embeddings of texts or sounds. In `y`, -1, NaN, None and "" mean unlabeled.
+
+    On features, and on pictures with a frozen body, only a linear head is trained. Three strategies
+    are compared on held-out labels, and the best one is used: the labels only, labels propagated to
+    similar samples, and these followed by training with `algorithm`.
 
     Parameters
     ----------
     algorithm
         See `fullmatch list algorithms`.
     model
-        See `fullmatch list models`; None: one that suits the size of the pictures.
+        The network for pictures: see `fullmatch list models`. "pretrained": the best one whose
+        ImageNet weights are on this machine, as they are. None: one that suits the size of the
+        pictures, or "pretrained" if the body is frozen.
+    body
+        "trained": the network is trained. "frozen": its published weights stay as they are, and
+        only a head is trained. None: frozen for "pretrained" and for features, else trained.
     weights
         A file that the network named by `model` starts from: safetensors, or a PyTorch state dict.
     steps
         Training steps; None: the default.
     batch
-        Labeled pictures per step; None: the default.
+        Labeled samples per step; None: the default.
     image_shape
         Of rows of pixels, such as (8, 8), (3, 32, 32) or (1, -1).
     image_size
@@ -76,6 +77,20 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Any other settings, such as ("optimizer.rate=0.01",).
     random_state
         Seed of everything that is random; other random generators are not changed.
+
+    Attributes
+    ----------
+    classes_
+        The classes, sorted.
+    strategies_
+        How the strategies compared on held-out labels: name, accuracy, interval, and which one was
+        chosen; empty where there was no choice.
+    classifier_
+        The trained model, a `fullmatch.Classifier`.
+    n_features_in_, feature_names_in_
+        Of rows: how many columns they have, and their names, if X was a data frame.
+    image_shape_, pixel_range_
+        Of pictures: (channels, height, width), and the values of black and white in arrays.
     """
 
     def __init__(
@@ -83,6 +98,7 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         algorithm: str = "fullmatch",
         *,
         model: str | None = None,
+        body: str | None = None,
         weights: str | os.PathLike[str] | None = None,
         steps: int | None = None,
         batch: int | None = None,
@@ -95,6 +111,7 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.algorithm = algorithm
         self.model = model
+        self.body = body
         self.weights = weights
         self.steps = steps
         self.batch = batch
@@ -106,7 +123,7 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Train on all pictures, and on the labels that are known."""
+        """Train on all samples, and on the labels that are known."""
         self._clear_fit()
         try:
             return self._fit(X, y)
@@ -120,24 +137,19 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """(N, C) probabilities, columns as in `classes_`."""
         check_is_fitted(self)
         store = self._make_store(X)
-        device = choose_device()
         try:
-            probs = predict_probabilities(
-                self.classifier_.to(device), store, batch=EVALUATION_BATCH, device=device
-            )
+            probs = predict_store(self.classifier_, store)
         except UserError as error:
             raise ValueError(str(error)) from None
-        finally:
-            self.classifier_.to("cpu")  # so that it can be pickled for any machine
         return probs.double().cpu().numpy()
 
     def predict(self, X: Any) -> Array:
-        """(N,) the most likely class of each picture."""
+        """(N,) the most likely class of each sample."""
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]  # type: ignore[no-any-return]
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy on the pictures whose labels are known."""
+        """Accuracy on the samples whose labels are known."""
         predicted = self.predict(X)
         labels, known = parse_labels(y, len(predicted))
         if not known.any():
@@ -145,15 +157,22 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight = np.ones(len(predicted)) if sample_weight is None else np.asarray(sample_weight)
         if weight.shape != predicted.shape:
             raise ValueError(
-                f"sample_weight: expected {len(predicted)} weights, one per picture, "
+                f"sample_weight: expected {len(predicted)} weights, one per sample, "
                 f"got shape {weight.shape}"
             )
         return float(accuracy_score(labels[known], predicted[known], sample_weight=weight[known]))
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a safetensors file, which `fullmatch.Classifier.load` reads."""
+        check_is_fitted(self)
+        self.model_.save(Path(path))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
-        tags.input_tags.positive_only = not allows_negative_pixels(self.pixel_range)
+        tags.input_tags.positive_only = self.image_shape is not None and not allows_negative_pixels(
+            self.pixel_range
+        )
         return tags
 
     def _clear_fit(self) -> None:
@@ -161,17 +180,17 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             delattr(self, name)
 
     def _fit(self, X: Any, y: ArrayLike) -> Self:
-        check_options(**self.get_params())
+        self.input_kind_ = detect_kind(X, self.image_shape)
+        check_options(self.input_kind_, **self.get_params())
         if y is None:
             raise ValueError("fit requires y to be passed, but the target y is None")
-        if are_paths(X):
-            labels, known = parse_labels(y, len(X))
-        else:
+        if self.input_kind_ is not InputKind.PATHS:
             X = self._check_array(X, reset=True)
-            labels, known = parse_labels(y, len(X))
+        labels, known = parse_labels(y, len(X))
+        if self.input_kind_ is InputKind.PICTURES:
             self.pixel_range_ = resolve_pixel_range(X, self.pixel_range)
         if not known.any():
-            raise ValueError("y: expected some labels, got only unlabeled pictures")
+            raise ValueError("y: expected some labels, got only unlabeled samples")
         self.classes_, positions = np.unique(labels[known], return_inverse=True)
         if len(self.classes_) < 2:
             (only,) = self.classes_.tolist()
@@ -179,69 +198,55 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         codes = np.full(len(labels), -1)
         codes[known] = positions
         with restoring_process_settings():
-            self.classifier_ = self._train(self._make_source(X, codes))
-        self.image_shape_ = self.classifier_.image  # (channels, height, width)
+            source = self._make_source(X, codes)
+            self.model_ = train_model(source, self._list_options())
+        self.classifier_, self.strategies_ = self.model_.classifier, self.model_.strategies
+        if self.input_kind_ is not InputKind.FEATURES:
+            self.image_shape_ = self.classifier_.image  # (channels, height, width)
         return self
 
-    def _train(self, source: Source) -> Classifier:
-        model = self.model
-        if model is None and min(source.images.shape[1:]) <= SMALL:
-            model = "wrn-10-1"
-        settings = (self.settings,) if isinstance(self.settings, str) else self.settings
-        config = resolve(
-            data=source.name,
+    @property
+    def _frozen(self) -> bool:
+        return uses_frozen_body(self.input_kind_, self.model, self.body)
+
+    def _list_options(self) -> TrainingOptions:
+        return TrainingOptions(
             algorithm=self.algorithm,
-            model=model,
-            weights=None if self.weights is None else Path(self.weights),
-            steps=int(self.steps) if isinstance(self.steps, Integral) else self.steps,
+            model=self.model,
+            weights=self.weights,
+            frozen=self._frozen,
+            steps=self.steps,
+            batch=self.batch,
+            settings=self.settings,
             seed=self._choose_seed(),
-            assignments=(
-                f"data.flip={'true' if self.flip else 'false'}",
-                *(() if self.batch is None else (f"training.batch={self.batch}",)),
-                *settings,
-            ),
         )
-        with tempfile.TemporaryDirectory(prefix="fullmatch-") as place:
-            run = start(config, RunFolder(Path(place) / "run", new=True), source)
-            for note in run.dataset.notes:
-                if note != run.dataset.balance_note:  # uneven classes need no warning
-                    warnings.warn(note, stacklevel=4)
-            for _ in run.records():
-                pass
-            return Classifier.load(run.folder.model)
 
     def _make_source(self, X: Any, codes: Array) -> Source:
+        """The samples and labels of the run."""
         names, flip = tuple(map(str, self.classes_.tolist())), bool(self.flip)
-        if are_paths(X):
-            pairs = list(zip(map(os.fspath, X), codes.tolist(), strict=True))
-            source = PictureFiles(
-                labeled=[(path, str(code)) for path, code in pairs if code >= 0],
-                unlabeled=[path for path, code in pairs if code < 0],
-                test=[],
-            ).to_source("pictures", self.image_size)
-            appearance = replace(source.appearance, flip=flip)
-            return replace(source, classes=names, appearance=appearance)
-        images = self._to_images(X)
-        appearance = measure_appearance(images, flip=flip)
-        # A row of pixels has no border that could be reflected.
-        padding = min(appearance.padding, min(images.shape[1:]) - 1)
-        return Source(
-            name="arrays",
-            images=images,
-            labels=torch.from_numpy(codes),
-            classes=names,
-            appearance=replace(appearance, padding=padding),
-        )
+        if self.input_kind_ is InputKind.FEATURES:
+            return source_of_features(X, codes, names)
+        if self.input_kind_ is InputKind.PATHS:
+            size = self.image_size
+            return source_of_files(X, codes, names, image_size=size, flip=flip, frozen=self._frozen)
+        images = to_images(X, self.image_shape, self.pixel_range_)
+        return source_of_arrays(images, codes, names, flip=flip)
 
     def _make_store(self, X: Any) -> ImageStore:
-        """Pictures to predict, of the same shape as in training."""
-        if are_paths(X):
+        """Samples to predict, of the same shape as in training."""
+        expected, kind = self.input_kind_, detect_kind(X, self.image_shape)
+        if kind is InputKind.PATHS and expected is not InputKind.FEATURES:
             channels, *size = self.image_shape_
             return FileStore([os.fspath(path) for path in X], (size[0], size[1]), channels)
-        if not hasattr(self, "pixel_range_"):
+        if expected is InputKind.PATHS:
             got = "an array" if len(X) else "none"
             raise ValueError(f"X: expected paths of pictures, as in training, got {got}")
-        store = self._to_images(self._check_array(X, reset=False))
+        if expected is InputKind.FEATURES:
+            if kind is not InputKind.FEATURES:
+                raise ValueError(f"X: expected rows of features, as in training, got {kind.value}")
+            return to_feature_store(self._check_array(X, reset=False))
+        checked = self._check_array(X, reset=False)
+        store = to_images(checked, self.image_shape, self.pixel_range_)
         if store.shape != self.image_shape_:
             raise ValueError(
                 f"X: expected pictures of {self.image_shape_} as in training, got {store.shape}"
@@ -249,24 +254,22 @@ class FullMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return store
 
     def _check_array(self, X: Any, *, reset: bool) -> Array:
-        """An array of numbers; rows must have as many pixels as in training."""
+        """An array of numbers; rows must have as many columns as in training."""
+        if self.input_kind_ is InputKind.FEATURES:
+            rows: Array = validate_data(self, X, reset=reset, dtype=(np.float64, np.float32))
+            return rows
         checked: Array = np.asarray(X)
-        rows = checked.ndim < 3
-        if rows:
+        if checked.ndim < 3:
             checked = validate_data(self, X, reset=reset)
-        if rows and self.image_shape is None:
-            raise ValueError(
-                f"X: got rows of {checked.shape[1]} pixels; give image_shape, such as (8, 8)"
-            )
+            if self.image_shape is None:
+                raise ValueError(
+                    f"X: got rows of {checked.shape[1]} pixels; give image_shape, such as (8, 8)"
+                )
         if checked.dtype.kind not in "biuf" or not len(checked):
             raise ValueError(
                 f"X: expected pictures of numbers, got {checked.dtype} of shape {checked.shape}"
             )
         return checked
-
-    def _to_images(self, X: Array) -> TensorStore:
-        pixels = to_bytes(to_channels_first(X, self.image_shape), *self.pixel_range_)
-        return TensorStore(torch.from_numpy(np.ascontiguousarray(pixels)))
 
     def _choose_seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):

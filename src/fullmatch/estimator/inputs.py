@@ -1,13 +1,14 @@
-"""What users pass to the estimator: pictures of any layout, labels of any kind, or paths."""
+"""What users pass to the estimator: pictures of any layout, paths, features, any labels."""
 
 import math
 import os
 import warnings
-from numbers import Integral
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -15,20 +16,37 @@ Array = NDArray[Any]
 DARK = 32  # if no pixel is lighter than this, the range is probably not 0 to 255
 
 
-def check_options(
-    *, algorithm: Any, model: Any, weights: Any, flip: Any, image_size: Any, **others: Any
-) -> None:
-    """Check the options that are not settings of a run."""
-    if not isinstance(algorithm, str):
-        raise ValueError(
-            f"algorithm: expected a name that fullmatch list algorithms shows, got {algorithm!r}"
+class InputKind(StrEnum):
+    """What X holds."""
+
+    PATHS = "paths of pictures"
+    PICTURES = "pictures"
+    FEATURES = "rows of features"
+
+
+def detect_kind(X: Any, image_shape: tuple[int, ...] | None) -> InputKind:
+    """Rows of numbers are features, unless `image_shape` says which pictures they are."""
+    if are_paths(X):
+        return InputKind.PATHS
+    if isinstance(X, list | tuple) and any(isinstance(x, str | os.PathLike) for x in X):
+        raise ValueError("X: expected paths of pictures or arrays, got both in one list")
+    if issparse(X):
+        raise TypeError(
+            "X: sparse rows are not supported; reduce them first, such as with "
+            "make_pipeline(TruncatedSVD(100), FullMatchClassifier()), or use X.toarray()"
         )
-    if model is None and weights is not None:
-        raise ValueError("weights: got a file without the model that it belongs to")
-    if not isinstance(flip, bool | np.bool_):
-        raise ValueError(f"flip: expected True or False, got {flip!r}")
-    if image_size is not None and not (isinstance(image_size, Integral) and int(image_size) >= 1):
-        raise ValueError(f"image_size: expected an integer of 1 or more, got {image_size!r}")
+    rows = count_dimensions(X) < 3 and image_shape is None
+    return InputKind.FEATURES if rows else InputKind.PICTURES
+
+
+def count_dimensions(X: Any) -> int:
+    try:
+        return int(np.asarray(X).ndim)
+    except ValueError:  # NumPy's own message is about sequences
+        raise ValueError(
+            "X: expected pictures of one size, or rows of one length, got several; resize the "
+            "pictures, or pass paths of files"
+        ) from None
 
 
 def to_channels_first(X: Array, image_shape: tuple[int, ...] | None) -> Array:
@@ -63,7 +81,7 @@ def parse_labels(y: ArrayLike, count: int) -> tuple[Array, NDArray[np.bool_]]:
     if labels.dtype.kind in "US" and isinstance(y, list | tuple):
         labels = np.array(y, dtype=object)  # NumPy has turned numbers into strings
     if len(labels) != count:
-        raise ValueError(f"y: expected {count} labels, one per picture, got {len(labels)}")
+        raise ValueError(f"y: expected {count} labels, one per sample, got {len(labels)}")
     if labels.dtype.kind in "biuf":
         known = ~np.isnan(labels) & (labels != -1) if labels.dtype.kind == "f" else labels != -1
     else:
