@@ -1,5 +1,6 @@
 """Damaged, foreign or changed files are passed over or refused in one line, never used."""
 
+import json
 import os
 import pickle
 import resource
@@ -11,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from fullmatch.errors import UserError
-from fullmatch.experiment.run import Run, resume
-from fullmatch.storage import checkpoints
+from fullmatch.experiment.run import Run
+from fullmatch.experiment.start import resume
 from fullmatch.storage.checkpoints import (
     FACTS,
+    FORMAT,
     TENSORS,
     complete_checkpoints,
+    digest,
     load_checkpoint,
     save_checkpoint,
 )
@@ -92,7 +95,7 @@ def test_no_usable_checkpoint_is_an_error(unfinished: Path) -> None:
     assert "\n" not in str(error.value)
     assert sorted(unfinished.rglob("*")) == before
     shutil.rmtree(unfinished / "checkpoints")
-    with pytest.raises(UserError, match=r"no usable checkpoint \(all are gone\)"):
+    with pytest.raises(UserError, match=r"no usable checkpoint \(all are missing\)"):
         resume_run(unfinished)  # never a silent fresh start
 
 
@@ -116,10 +119,12 @@ def test_checkpoint_of_another_network_is_refused(unfinished: Path) -> None:
         resume_run(unfinished)
 
 
-def test_checkpoint_of_another_version_is_passed_over(
-    unfinished: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(checkpoints, "FORMAT", 2)
+def test_checkpoint_of_another_version_is_passed_over(unfinished: Path) -> None:
+    for place in complete_checkpoints(unfinished / "checkpoints"):
+        table = json.loads((place / FACTS).read_text()) | {"format": FORMAT + 1}
+        del table["sha256"]
+        table["sha256"] = digest(place / TENSORS, table)
+        (place / FACTS).write_text(json.dumps(table))
     with pytest.raises(UserError, match="another version of fullmatch saved it"):
         resume_run(unfinished)
 

@@ -107,7 +107,7 @@ def test_a_missing_key_is_named() -> None:
 @pytest.mark.parametrize("text", ["[]", "null", "3", "", '{"a"', "\ufeff{}"])
 def test_only_tables_are_read(tmp_path: Path, text: str) -> None:
     (tmp_path / "file.json").write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"^(not a table|Expecting .*|Unexpected UTF-8 BOM .*)$"):
+    with pytest.raises(ValueError, match=r"^(not a table|not JSON)$"):
         read_json(tmp_path / "file.json")
 
 

@@ -65,7 +65,7 @@ def test_the_last_line_may_be_half_written(tmp_path: Path) -> None:
         ('{"step": 1, "loss": true}', "loss is not a number"),
         ('{"step": 1, "loss": null}', "loss is not a number"),
         (f'{{"step": 1, "loss": 1{"0" * 400}}}', "loss is too large"),
-        ('{"step": 1, "seconds": NaN}', "seconds is not finite"),
+        ('{"step": 1, "seconds": NaN}', "seconds is not a time"),
         ('{"step": 1, "evaluation": []}', "evaluation is not a table"),
         ('{"step": 1, "evaluation": {"teacher": 1}}', "evaluation is not a table"),
         ('{"step": 1, "evaluation": {"teacher": {}}}', "an evaluation has no top1"),
@@ -87,5 +87,6 @@ def test_a_damaged_line_is_one_message(tmp_path: Path, line: str, reason: str) -
 def test_bytes_that_are_not_text(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.metrics.write_bytes(b'\xff{"step": 1}\n')
-    with pytest.raises(DamagedFile, match=r"metrics\.jsonl is damaged \(not JSON\); train again$"):
+    message = r"metrics\.jsonl is damaged \(not text in UTF-8\); train again$"
+    with pytest.raises(DamagedFile, match=message):
         folder.read_records()

@@ -1,4 +1,4 @@
-"""Run folders of fullmatch 0.1 are read, resumed, reported and used by every command."""
+"""Run folders of earlier versions are read, resumed, reported and used by every command."""
 
 import json
 import shutil
@@ -12,11 +12,12 @@ from fullmatch.storage.run_folder import RunFolder
 from fullmatch.storage.runs import read_run
 from tests.own_pictures import picture, save
 
-RUNS = Path(__file__).parents[1] / "fixtures" / "runs-0.1"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+RUNS = FIXTURES / "runs-0.1"
 
 
-def copy_run(name: str, folder: Path) -> RunFolder:
-    return RunFolder.existing(shutil.copytree(RUNS / name, folder / name))
+def copy_run(name: str, folder: Path, runs: Path = RUNS) -> RunFolder:
+    return RunFolder.existing(shutil.copytree(runs / name, folder / name))
 
 
 def test_the_result_is_upgraded(tmp_path: Path) -> None:
@@ -54,13 +55,15 @@ def test_an_estimate_is_upgraded(tmp_path: Path) -> None:
     assert "too few" in result.calibration.note
 
 
+@pytest.mark.parametrize(("version", "step"), [("0.1", 20), ("0.2", 8)])
 def test_a_killed_run_resumes_to_the_end_of_an_undisturbed_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    version: str, step: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = copy_run("half", tmp_path)
+    runs = FIXTURES / f"runs-{version}"
+    folder = copy_run("half", tmp_path, runs)
     main(["resume", str(folder.path)])
-    assert "resumed at step 20" in capsys.readouterr().out
-    resumed, undisturbed = folder.read_records(), RunFolder(RUNS / "finished").read_records()
+    assert f"resumed at step {step}" in capsys.readouterr().out
+    resumed, undisturbed = folder.read_records(), RunFolder(runs / "finished").read_records()
     assert [record.step for record in resumed] == [record.step for record in undisturbed]
     # Not bit for bit: the folder was written on another machine.
     assert resumed[-1].metrics["loss"] == pytest.approx(undisturbed[-1].metrics["loss"], rel=1e-3)

@@ -68,12 +68,13 @@ def test_wrong_values(folder: RunFolder, change: dict[str, np.ndarray], reason: 
     save_file(
         {name: each for name, each in tensors.items() if each is not None}, folder.predictions
     )
-    with pytest.raises(DamagedFile, match=f"{reason}.*delete it and result.json, then write both"):
+    with pytest.raises(DamagedFile, match=f"{reason}.*write it again with: fullmatch resume"):
         folder.read_predictions()
 
 
 @pytest.mark.parametrize("size", [0, 5, 60])
 def test_half_a_file(folder: RunFolder, size: int) -> None:
     folder.predictions.write_bytes(folder.predictions.read_bytes()[:size])
-    with pytest.raises(DamagedFile, match=r"predictions\.safetensors is damaged \(.+\); delete it"):
+    message = r"predictions\.safetensors is damaged \(.+\); write it again"
+    with pytest.raises(DamagedFile, match=message):
         folder.read_predictions()

@@ -19,6 +19,8 @@ from fullmatch.storage.result import (
     PairedComparison,
     RunResult,
     Verdict,
+    is_uneven,
+    mean_recall,
     parse_result,
 )
 from fullmatch.storage.run_folder import RunFolder
@@ -161,6 +163,23 @@ def test_round_trip(folder: RunFolder) -> None:
     folder.write_result(small)
     assert folder.read_result() == small
     assert json.loads(folder.result.read_text(encoding="utf-8"))["format"] == FORMAT
+
+
+def test_balanced_accuracy_of_results_that_lack_it(folder: RunFolder) -> None:
+    folder.write_result(RESULT)
+    table = json.loads(folder.result.read_text(encoding="utf-8"))
+    stored = table["teacher"].pop("balanced_accuracy")
+    assert stored == mean_recall(table["teacher"]["per_class"])
+    folder.result.write_text(json.dumps(table), encoding="utf-8")
+    assert folder.read_result() == RESULT
+
+
+def test_uneven_classes() -> None:
+    assert not is_uneven([])
+    assert not is_uneven([0, 4, 8])
+    assert is_uneven([0, 4, 9])
+    assert mean_recall([None, 0.5, 1.0]) == 0.75
+    assert mean_recall([None]) is None
 
 
 def test_benchmark_of_format_1() -> None:
@@ -352,6 +371,6 @@ def assert_damaged(folder: RunFolder, text: str, reason: str) -> None:
     with pytest.raises(DamagedFile) as error:
         folder.read_result()
     assert str(error.value) == (
-        f"{folder.result} is damaged ({reason}); delete it, then write it again with: "
+        f"{folder.result} is damaged ({reason}); write it again with: "
         f"fullmatch resume {folder.path}"
     )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
+from fullmatch.files.reading import parse_json, require_regular
 from fullmatch.storage.atomic import replacing
 
 FACTS = "fullmatch"  # the metadata's key
@@ -25,8 +26,9 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], facts: Mapping[str
 
 def read_arrays(path: Path, version: int) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Arrays by name, and the facts; `ValueError` if another version wrote them."""
+    require_regular(path)
     with safe_open(path, framework="numpy") as file:
-        facts = json.loads((file.metadata() or {}).get(FACTS, "{}"))
+        facts = parse_json((file.metadata() or {}).get(FACTS, "{}"))
         if not isinstance(facts, dict) or facts.get("format") != version:
             raise ValueError("another version of fullmatch wrote it")
         return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
-from fullmatch.storage.json_files import from_json, to_json
+from fullmatch.files.reading import UnusableFile, require_regular
+from fullmatch.storage.json_files import from_json, read_json, to_json
 from fullmatch.storage.tensors import write_tensors
 
 KEPT = 2
 FORMAT = 1  # raised when what a checkpoint holds changes
-UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError)
+UNREADABLE = (ValueError, KeyError, TypeError, SafetensorError)
 TENSORS, FACTS = "state.safetensors", "state.json"
 
 
@@ -82,21 +83,36 @@ def save_checkpoint(folder: Path, state: dict[str, Tensor], facts: CheckpointFac
 def load_checkpoint(place: Path) -> Checkpoint:
     """One checkpoint; `DamagedCheckpoint` if a single byte is not as written."""
     try:
-        table = json.loads((place / FACTS).read_text(encoding="utf-8"))
-        if table.pop("sha256") != digest(place / TENSORS, table):
+        table = read_json(place / FACTS)
+        require_regular(place / TENSORS)
+        if not is_complete(place / TENSORS) or table.pop("sha256") != digest(
+            place / TENSORS, table
+        ):
             raise DamagedCheckpoint("its contents have changed")
         if table["format"] != FORMAT:
             raise DamagedCheckpoint("another version of fullmatch saved it")
         return Checkpoint(load_file(place / TENSORS), from_json(CheckpointFacts, table))
     except OSError as error:
         raise DamagedCheckpoint(f"{Path(str(error.filename)).name}: {error.strerror}") from None
+    except UnusableFile as error:
+        raise DamagedCheckpoint(f"unreadable: {error}") from None
     except UNREADABLE as error:
         raise DamagedCheckpoint(f"unreadable: {type(error).__name__}") from None
 
 
+def is_complete(tensors: Path) -> bool:
+    """Whether a file is as long as its tensors; this spares reading one that was made huge."""
+    try:
+        with safe_open(tensors, framework="pt"):
+            return True
+    except (SafetensorError, MemoryError):  # its header, or the room for all of it
+        return False
+
+
 def digest(tensors: Path, facts: dict[str, Any]) -> str:
     """Of every byte that counts: the tensors and the facts."""
-    result = hashlib.sha256(tensors.read_bytes())
+    with tensors.open("rb") as file:
+        result = hashlib.file_digest(file, "sha256")
     result.update(json.dumps(facts, sort_keys=True).encode())
     return result.hexdigest()
 

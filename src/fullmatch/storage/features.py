@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fullmatch.storage.arrays import read_arrays, write_arrays
+from fullmatch.storage.json_files import checked
 
 FORMAT = 1
 
@@ -68,7 +69,7 @@ def read_features(path: Path) -> PictureFeatures:
     arrays, facts = read_arrays(path, FORMAT)
     features, parts, labels = (arrays[name] for name in ("features", "parts", "labels"))
     saved = arrays.get("probabilities")
-    names, classes = tuple(map(str, facts["names"])), tuple(map(str, facts["classes"]))
+    names, classes = (checked(facts[key], tuple[str, ...], key) for key in ("names", "classes"))
     rows = len(names)
     if (features.ndim, len(features)) != (2, rows) or {parts.shape, labels.shape} != {(rows,)}:
         raise ValueError("its arrays have different lengths")
@@ -84,6 +85,6 @@ def read_features(path: Path) -> PictureFeatures:
         labels,
         names,
         classes,
-        str(facts["weights"]),
+        checked(facts["weights"], str, "weights"),
         None if saved is None else saved.astype(np.float32),
     )

@@ -4,16 +4,21 @@ import dataclasses
 import enum
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from fullmatch.errors import UserError
+from fullmatch.files.reading import parse_json, read_bounded
 from fullmatch.storage.atomic import replacing
 
 T = TypeVar("T")
 JSON = dict[str, Any]  # a table of JSON values, before it is checked
+LARGEST = 2**63  # of integers: larger ones do not fit into a float or an array
+# Halves of characters; those at the end of the range stand for bytes of file names.
+INVALID_TEXT = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 class DamagedFile(UserError):
@@ -30,7 +35,7 @@ class WrongValue(ValueError):
 
 def read_json(path: Path) -> JSON:
     """The table in a JSON file; `ValueError` where it holds anything else."""
-    table = json.loads(path.read_text(encoding="utf-8"))
+    table = parse_json(read_bounded(path))
     if not isinstance(table, dict):
         raise ValueError("not a table")
     return table
@@ -91,7 +96,10 @@ def checked(value: Any, to: Any, where: str) -> Any:
     if origin is dict:
         if not isinstance(value, dict):
             raise WrongValue(f"{where} is not a table")
-        return {key: checked(part, arguments[1], f"{where}.{key}") for key, part in value.items()}
+        return {
+            checked_scalar(key, str, where): checked(part, arguments[1], f"{where}.{key}")
+            for key, part in value.items()
+        }
     return checked_scalar(value, to, where)
 
 
@@ -116,6 +124,10 @@ def checked_scalar(value: Any, to: Any, where: str) -> Any:
         raise WrongValue(f"{where} is not {NAMES[to]}")
     if to is float and not math.isfinite(value):
         raise WrongValue(f"{where} is not finite")
+    if to is int and abs(value) >= LARGEST:
+        raise WrongValue(f"{where} is too large")
+    if to is str and INVALID_TEXT.search(value):
+        raise WrongValue(f"{where} is not a text")
     return value
 
 

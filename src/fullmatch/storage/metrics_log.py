@@ -2,13 +2,14 @@
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from fullmatch.storage.json_files import WrongValue
-
-LARGEST = 2**63  # of integers: larger ones do not fit into a float or an array
+from fullmatch.files.reading import parse_json, read_bounded_text
+from fullmatch.storage.json_files import LARGEST, WrongValue
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,11 @@ class LogRecord:
 
 def parse_record(line: str) -> LogRecord:
     """`ValueError` says what is wrong with the line."""
-    table = json.loads(line)
+    table = parse_json(line)
     if not isinstance(table, dict):
         raise WrongValue("a line is not a table")
     step = table.pop("step", None)
-    if not isinstance(step, int) or isinstance(step, bool) or step < 0:
+    if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < LARGEST:
         raise WrongValue("a line has no step")
     seconds = number(table.pop("seconds", 0.0), "seconds")
     scores = table.pop("evaluation", {})
@@ -47,10 +48,10 @@ def parse_record(line: str) -> LogRecord:
         model: {name: number(value, f"{model}.{name}") for name, value in each.items()}
         for model, each in scores.items()
     }
-    if any("top1" not in each for each in evaluation.values()):
+    if not all(0 <= each.get("top1", -1) <= 1 for each in evaluation.values()):
         raise WrongValue("an evaluation has no top1")
-    if not math.isfinite(seconds):
-        raise WrongValue("seconds is not finite")
+    if not 0 <= seconds < math.inf:
+        raise WrongValue("seconds is not a time")
     metrics = {name: number(value, name) for name, value in table.items()}
     return LogRecord(step, metrics, seconds, evaluation)
 
@@ -67,9 +68,10 @@ def read_records(path: Path) -> list[LogRecord]:
     """All records of a log; the last line may be half written by a run that was killed."""
     if not path.exists():
         return []
-    *lines, last = path.read_text(encoding="utf-8").split("\n")
+    *lines, last = read_bounded_text(path).split("\n")
     records = [parse_record(line) for line in lines if line]
-    try:
-        return [*records, parse_record(last)] if last else records
-    except ValueError:
-        return records
+    with suppress(ValueError):
+        records += [parse_record(last)] if last else []
+    if any(earlier.step > later.step for earlier, later in pairwise(records)):
+        raise WrongValue("its steps are not in order")
+    return records

@@ -1,14 +1,19 @@
 """map.safetensors: a run's pictures as points in the plane, for the report; needs no torch."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fullmatch.storage.arrays import read_arrays, write_arrays
 from fullmatch.storage.features import Part
+from fullmatch.storage.json_files import checked
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 FORMAT = 1
 ARRAYS = {  # name -> type, as stored
@@ -71,6 +76,8 @@ class Thumbnails:
     columns: int = 1
     per_sheet: int = 1  # tiles; the last sheet may have fewer
     missing: str = ""  # why there are none, as a sentence
+    # Reads one picture, given its row, at its own size; None if that is not possible.
+    open_picture: "Callable[[int], Image.Image] | None" = None
 
 
 def evenly_spaced_rows(rows: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
@@ -94,7 +101,7 @@ def read_map(path: Path) -> PictureMap:
     arrays: dict[str, NDArray[Any]] = {
         name: stored[name].astype(kind) for name, kind in ARRAYS.items()
     }
-    names, classes = tuple(map(str, facts["names"])), tuple(map(str, facts["classes"]))
+    names, classes = (checked(facts[key], tuple[str, ...], key) for key in ("names", "classes"))
     picture_map = PictureMap(**arrays, names=names, classes=classes)
     check_map(picture_map)
     return picture_map

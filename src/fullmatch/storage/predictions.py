@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
+from fullmatch.files.reading import require_regular
+
 if TYPE_CHECKING:
     from PIL import Image
 
 Numbers = NDArray[np.float64]
+ROUNDING = 1e-3  # of probabilities, in half precision
 BINS = 15  # of confidence, as in the expected calibration error
 
 
@@ -81,12 +84,15 @@ class Album:
 
 def read_predictions(path: Path) -> Predictions:
     """`ValueError` or `KeyError` says what is wrong with the file."""
+    require_regular(path)
     saved = load_file(path)
     probabilities, labels = saved["probabilities"], saved["labels"]
     if probabilities.ndim != 2 or labels.shape != probabilities.shape[:1]:
         raise ValueError("probabilities and labels do not fit each other")
     if not np.issubdtype(probabilities.dtype, np.floating) or not np.isfinite(probabilities).all():
         raise ValueError("probabilities are not finite numbers")
+    if not ((probabilities >= 0) & (probabilities <= 1 + ROUNDING)).all():
+        raise ValueError("probabilities are not between 0 and 1")
     if not np.issubdtype(labels.dtype, np.integer) or (labels >= probabilities.shape[1]).any():
         raise ValueError("labels are not classes")
     return Predictions(probabilities, labels.astype(np.int64))

@@ -1,6 +1,6 @@
 """result.json: what a finished run reports about itself, as typed values."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -8,7 +8,20 @@ from typing import Any
 from fullmatch.storage.json_files import JSON, from_json
 
 FORMAT = 2
+UNEVEN = 2.0  # largest over smallest class, above which classes count as uneven
 Interval = tuple[float, float]  # the 95 % confidence interval
+
+
+def mean_recall(recalls: Iterable[float | None]) -> float | None:
+    """The balanced accuracy: the mean over the classes that were measured."""
+    measured = [recall for recall in recalls if recall is not None]
+    return sum(measured) / len(measured) if measured else None
+
+
+def is_uneven(counts: Sequence[int]) -> bool:
+    """Whether the largest class is clearly larger than the smallest one that has any images."""
+    present = [count for count in counts if count]
+    return bool(present) and max(present) > UNEVEN * min(present)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,12 +31,22 @@ class Scores:
     top1: float
     top5: float | None = None  # None with five classes or fewer
     ece: float  # expected calibration error
-    per_class: tuple[float | None, ...] = ()  # accuracy of each class; None without test images
+    per_class: tuple[float | None, ...] = ()  # recall of each class; None without test images
+    balanced_accuracy: float | None = None  # mean of the recalls; older results do not have it
     confusion: tuple[tuple[int, ...], ...] = ()  # rows are true classes, columns predicted ones
+
+    def __post_init__(self) -> None:
+        if self.balanced_accuracy is None:
+            object.__setattr__(self, "balanced_accuracy", mean_recall(self.per_class))
 
     @property
     def images(self) -> int:
         return sum(map(sum, self.confusion))
+
+    @property
+    def uneven(self) -> bool:
+        """Whether some classes have clearly more test images than others."""
+        return is_uneven([sum(row) for row in self.confusion])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +57,18 @@ class FinalScores(Scores):
     # Benchmarks only, whose test images are looked at during training.
     median_last_20: float | None = None
     best_chosen_on_test: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenSetScores:
+    """How well test images of unknown classes are recognized as unknown; fractions in [0, 1]."""
+
+    images: int  # of unknown classes
+    auroc: float  # chance that a known image has a higher score than an unknown one; 1/2 by chance
+    # Of a method that predicts "unknown" as one more class: the mean accuracy over all classes and
+    # "unknown", and that of "unknown" by itself.
+    balanced_accuracy: float | None = None
+    unknown_accuracy: float | None = None
 
 
 class Verdict(StrEnum):
@@ -147,6 +182,8 @@ class RunResult:
     versions: dict[str, str]
     student: FinalScores | None = None
     teacher: FinalScores | None = None  # the averaged model, which is the one to use
+    unknown_classes: tuple[str, ...] = ()  # without labels; all other scores leave them out
+    open_set: OpenSetScores | None = None  # of the averaged model
     health: tuple[HealthFinding, ...] = ()
     baseline: PairedComparison | None = None  # against the same network on the labels only
     estimate: Estimate | None = None
@@ -168,6 +205,11 @@ class RunResult:
     @property
     def temperature(self) -> float | None:
         return None if self.calibration is None else self.calibration.temperature
+
+    @property
+    def uneven(self) -> bool:
+        """Whether the classes differ clearly in their labels or test images."""
+        return is_uneven(self.labels_by_class) or (self.teacher is not None and self.teacher.uneven)
 
     @property
     def comparison(self) -> PairedComparison | None:

@@ -1,6 +1,5 @@
 """Where a run lives on disk: made once, locked while in use, never touched by another run."""
 
-import json
 import os
 import shlex
 from collections.abc import Callable, Iterator
@@ -11,21 +10,25 @@ from typing import TypeVar
 from safetensors import SafetensorError
 
 from fullmatch.errors import UserError
+from fullmatch.files.reading import parse_json, read_bounded
 from fullmatch.storage.atomic import replacing
 from fullmatch.storage.features import PictureFeatures, read_features
+from fullmatch.storage.findings import RunFindings, read_findings
 from fullmatch.storage.json_files import DamagedFile, from_json, read_json, write_json
 from fullmatch.storage.locks import locked
+from fullmatch.storage.manifest import FileState, Manifest, make_manifest, read_manifest
 from fullmatch.storage.metrics_log import LogRecord, read_records
 from fullmatch.storage.picture_map import PictureMap, read_map
 from fullmatch.storage.predictions import Predictions, read_predictions
 from fullmatch.storage.result import RunResult, StrategyResult, parse_result
+from fullmatch.storage.result_checks import check_predictions, check_result
 
 T = TypeVar("T")
 BASELINE = "baseline"  # a run of its own inside: the same network on the labels only
 ESTIMATE = "estimate"  # what cross-validation has finished so far
 # The same folders in runs of fullmatch 0.1.
 EARLIER_NAMES = {BASELINE: "labels-only", ESTIMATE: "folds"}
-READ_ERRORS = (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError)
+READ_ERRORS = (OSError, ValueError, LookupError, TypeError, ArithmeticError, SafetensorError)
 
 
 class RunFolder:
@@ -44,9 +47,11 @@ class RunFolder:
         self.novelty = path / "familiar.safetensors"  # features of training pictures
         self.features = path / "features.safetensors"  # of all pictures, by pretrained weights
         self.map = path / "map.safetensors"  # of all pictures, for the report
+        self.findings = path / "findings.json"  # pictures to look at, by their features
         self.strategies = path / "strategies.json"  # compared before training; null: not yet
         self.feature_cache = path / "feature-cache"  # rows of a feature pass, to continue it
         self.result = path / "result.json"
+        self.manifest = path / "manifest.json"  # hashes of what the run hands over
         self.baseline = self.inner_folder(BASELINE)
         self.estimate = self.inner_folder(ESTIMATE)
 
@@ -77,10 +82,15 @@ class RunFolder:
         return os.path.exists(self.result)
 
     @property
+    def is_baseline(self) -> bool:
+        """Whether it is the labels-only run inside another run."""
+        parent = RunFolder(self.path.parent)
+        return parent.started and parent.baseline == self.path
+
+    @property
     def resume_command(self) -> str:
         """A baseline is resumed through the run it belongs to."""
-        parent = RunFolder(self.path.parent)
-        run = parent.path if parent.started and parent.baseline == self.path else self.path
+        run = self.path.parent if self.is_baseline else self.path
         return f"fullmatch resume {shlex.quote(str(run))}"
 
     def inner_folder(self, name: str) -> Path:
@@ -126,18 +136,60 @@ class RunFolder:
         """What a finished run reports about itself."""
         if not self.finished:
             raise UserError(f"{self.path} is not finished; resume with: {self.resume_command}")
-        advice = f"delete it, then write it again with: {self.resume_command}"
-        return read_file(self.result, lambda path: parse_result(read_json(path)), advice)
+        return read_file(
+            self.result, lambda path: check_result(parse_result(read_json(path))), self.repair
+        )
+
+    @property
+    def repair(self) -> str:
+        """What to do about a file that is made from the newest checkpoint."""
+        return f"write it again with: {self.resume_command}"
+
+    @property
+    def handed_over(self) -> list[Path]:
+        """The files that a finished run is used by; the manifest has their hashes."""
+        return [self.model, self.predictions, self.result]
 
     def write_result(self, result: RunResult) -> None:
+        """Write the result, then the manifest of it and all that was written before."""
+        self.manifest.unlink(missing_ok=True)  # a process killed in between leaves none
         write_json(self.result, result)
+        self.write_manifest()
+
+    def write_manifest(self) -> None:
+        write_json(self.manifest, make_manifest(self.handed_over))
+
+    def read_manifest(self) -> Manifest | None:
+        """None for runs of earlier versions, and for those that were killed before writing it."""
+        if not self.manifest.exists():
+            return None
+        return read_file(self.manifest, read_manifest, f"delete it, then {self.repair}")
+
+    def changed_files(self) -> list[Path]:
+        """Files that are not as the run wrote them; none where it kept no hashes."""
+        manifest = self.read_manifest()
+        if manifest is None:
+            return []
+        good = (FileState.WHOLE, FileState.UNCHECKED)
+        return [path for path in self.handed_over if manifest.state_of(path) not in good]
+
+    def set_aside(self, path: Path) -> None:
+        """Make room for a new file; the old one is kept under another name."""
+        if os.path.lexists(path):
+            path.replace(path.with_name(f"{path.name}.damaged"))
 
     def read_predictions(self) -> Predictions | None:
         """Of the teacher on the test images; None where there are none."""
         if not self.predictions.exists():
             return None
-        advice = f"delete it and result.json, then write both again with: {self.resume_command}"
-        return read_file(self.predictions, read_predictions, advice)
+
+        def read(path: Path) -> Predictions:
+            predictions = read_predictions(path)
+            if self.finished:
+                check_predictions(predictions, self.read_result())
+            return predictions
+
+        return read_file(self.predictions, read, self.repair)
 
     def read_features(self) -> PictureFeatures | None:
         """Of all pictures, by a pretrained network; None where the run has none."""
@@ -150,6 +202,12 @@ class RunFolder:
         if not self.map.exists():
             return None
         return read_file(self.map, read_map, "delete it: then the report has no map")
+
+    def read_findings(self) -> RunFindings | None:
+        """Pictures that a person should look at; None where nothing was looked for."""
+        if not self.findings.exists():
+            return None
+        return read_file(self.findings, read_findings, "delete it: then the report does without")
 
     def read_records(self) -> list[LogRecord]:
         return read_file(self.metrics, read_records, "train again")
@@ -196,24 +254,20 @@ def read_file(path: Path, read: Callable[[Path], T], advice: str) -> T:
         return read(path)
     except READ_ERRORS as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-        if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
-            reason = "not JSON"
-        elif isinstance(error, RecursionError):
-            reason = "nested too deeply"
-        elif isinstance(error, KeyError):
+        if isinstance(error, KeyError):
             reason = f"{error.args[0]} is missing"
         raise DamagedFile(path, reason or type(error).__name__, advice) from None
 
 
 def parse_steps(path: Path) -> list[int]:
-    steps = json.loads(path.read_text(encoding="utf-8"))
+    steps = parse_json(read_bounded(path))
     if not isinstance(steps, list) or not all(type(step) is int for step in steps):
         raise ValueError("not a list of steps")
     return steps
 
 
 def parse_strategies(path: Path) -> tuple[StrategyResult, ...] | None:
-    rows = json.loads(path.read_text(encoding="utf-8"))
+    rows = parse_json(read_bounded(path))
     if rows is None:
         return None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):

@@ -1,6 +1,5 @@
 """A complete run folder as values, finished or not; needs no torch."""
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fullmatch.files.reading import SETTINGS_LIMIT, parse_toml, read_bounded_text
 from fullmatch.storage.json_files import JSON, read_json
 from fullmatch.storage.metrics_log import LogRecord
 from fullmatch.storage.predictions import Predictions
@@ -51,6 +51,7 @@ class RunSettings:
     root: str | None
     size: int | None
     labels: int | None
+    unknown_classes: tuple[str, ...]  # classes whose labels are hidden
     steps: int
     table: JSON  # all settings, as written
 
@@ -68,6 +69,12 @@ class RunSettings:
             root=checked_value(data.get("root"), str, "data.root"),
             size=checked_value(data.get("size"), int, "data.size"),
             labels=checked_value(data.get("labels"), int, "data.labels"),
+            unknown_classes=tuple(
+                checked_value(name, str, "data.unknown_classes")
+                for name in checked_value(
+                    data.get("unknown_classes", []), list, "data.unknown_classes"
+                )
+            ),
             steps=checked_value(training["steps"], int, "training.steps"),
             table=table,
         )
@@ -177,7 +184,7 @@ def read_run(path: Path) -> StoredRun:
 
 def read_settings(folder: RunFolder) -> RunSettings:
     def read(path: Path) -> RunSettings:
-        return RunSettings.parse(tomllib.loads(path.read_text(encoding="utf-8")))
+        return RunSettings.parse(parse_toml(read_bounded_text(path, SETTINGS_LIMIT)))
 
     return read_file(folder.config, read, "choose another run folder")
 

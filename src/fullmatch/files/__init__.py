@@ -1,0 +1,1 @@
+"""Files that may come from someone else: regular, of a bounded size, not nested too deeply."""
