@@ -1,5 +1,6 @@
 """The settings of a run: typed, with limits, to and from TOML; imports nothing heavy."""
 
+from fullmatch.config.fingerprint import fingerprint, identifying_table
 from fullmatch.config.schema import (
     DataConfig,
     ExperimentConfig,
@@ -8,8 +9,6 @@ from fullmatch.config.schema import (
     TrainingConfig,
     config_table,
     experiment_config,
-    fingerprint,
-    without_added_defaults,
 )
 from fullmatch.config.tables import (
     SettingsTable,
@@ -31,9 +30,9 @@ __all__ = [
     "experiment_config",
     "fingerprint",
     "from_table",
+    "identifying_table",
     "merge_tables",
     "parse_overrides",
     "read_toml",
     "to_table",
-    "without_added_defaults",
 ]

@@ -57,13 +57,14 @@ def check_limits(settings: object, where: str = "") -> None:
         value, name = getattr(settings, field.name), where + field.name
         check_limits(value, f"{name}.")
         limit = limits.get(field.name)
-        if limit is not None and value is not None and not limit.contain(value):
-            raise UserError(f"{name} is {value}, expected {limit.describe(value)}")
+        for number in value if isinstance(value, tuple) else (value,):
+            if limit is not None and number is not None and not limit.contain(number):
+                raise UserError(f"{name} is {number}, expected {limit.describe(number)}")
 
 
 @functools.cache
 def limits_of(cls: type) -> dict[str, Limits]:
-    """The limits of the fields that have any; for a field `X | None`, those of X."""
+    """The limits of the fields that have any; for `X | None` and tuples of X, those of X."""
     try:
         hints = get_type_hints(cls, include_extras=True)
     except NameError:  # string annotations with names that only a type checker imports
@@ -77,7 +78,7 @@ def limits_of(cls: type) -> dict[str, Limits]:
 
 
 def annotated_items(hint: Any) -> tuple[Any, ...]:
-    """The metadata of an `Annotated` type, or of the members of a union."""
-    if get_origin(hint) in (Union, UnionType):
+    """The metadata of an `Annotated` type, or of the members of a union or tuple."""
+    if get_origin(hint) in (Union, UnionType, tuple):
         return tuple(item for option in get_args(hint) for item in annotated_items(option))
     return hint.__metadata__ if get_origin(hint) is Annotated else ()

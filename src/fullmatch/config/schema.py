@@ -1,12 +1,20 @@
 """The configuration of a run as typed dataclasses, and its table of settings."""
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from fullmatch.config.limits import Amount, Count, Limits, Natural, Seed, Share, check_limits
+from fullmatch.config.limits import (
+    Amount,
+    Count,
+    Limits,
+    Natural,
+    Number,
+    Positive,
+    Seed,
+    Share,
+    check_limits,
+)
 from fullmatch.config.tables import (
     SettingsTable,
     from_table,
@@ -14,7 +22,8 @@ from fullmatch.config.tables import (
     require_type,
     to_table,
 )
-from fullmatch.errors import UserError
+from fullmatch.errors import UserError, did_you_mean
+from fullmatch.plugins import is_reference
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +34,27 @@ class DataConfig:
     labels: int | None = None  # number of labels of a benchmark; own pictures use all
     split_seed: Seed | None = None  # None: the run's seed
     split: str | None = None  # a split file to use instead of a random split
+    # Size of the first class over that of the last, among the labels; sizes fall exponentially.
+    imbalance: Annotated[float, Limits(1)] = 1.0
+    unlabeled: Count | None = None  # number of unlabeled images; None: all, and the labeled ones
+    # The same ratio among the unlabeled images; negative: reversed, the last class is the largest;
+    # None: as the images are.
+    unlabeled_imbalance: Number | None = None
+    balance: bool = True  # repeat labeled pictures of small classes; benchmarks never do
+    # Names of classes whose labels are hidden: their images are unlabeled, and unknown in the test.
+    unknown_classes: tuple[str, ...] = ()
     root: str | None = None  # folder of benchmark files; None: $FULLMATCH_DATA, then ./data
     size: Count | None = None  # side that own pictures are resized to
     flip: bool | None = None  # mirror pictures; None: yes, except for digits and letters
     strong: Literal["torchssl", "released"] = "torchssl"  # variant of the strong augmentation
+
+    def __post_init__(self) -> None:
+        ratio = self.unlabeled_imbalance
+        if ratio is not None and abs(ratio) < 1:
+            raise UserError(
+                f"data.unlabeled_imbalance is {ratio}, expected 1 or more, or -1 or less for the "
+                "reversed order"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,24 +66,103 @@ class ModelConfig:
     start: str | None = None  # a finished run whose weights initialize the network
     weights: str | None = None  # a file of weights that initialize the network
     norm_momentum: Share = 0.001  # of a Wide ResNet's running statistics
-    body: Literal["trained", "frozen"] = "trained"  # frozen: only a linear head is trained
-    # What the head of a frozen body starts from: zero, logistic regression on the labels, or labels
-    # propagated to the unlabeled pictures.
+    torchssl_blocks: bool = False  # a Wide ResNet whose later groups read raw sums, as TorchSSL's
+    # frozen: pretrained weights stay as they are, and only a linear head is trained on their
+    # features; tuned: all of it is trained, from that head.
+    body: Literal["trained", "frozen", "tuned"] = "trained"
+    # What the head of a pretrained body starts from: zero, logistic regression on the labels, or
+    # labels propagated to the unlabeled pictures.
     head: Literal["zero", "logistic", "propagation"] = "zero"
     crops: Natural = 1  # weak and strong crops per picture that a frozen body computes beforehand
+    sizes: tuple[Count, ...] = ()  # that a pretrained body sees pictures in; none: as suits them
+
+
+# Names and descriptions, for `fullmatch list`.
+VIEW_KINDS = {
+    "plain": "the picture itself, cut to size",
+    "flip_crop": "a random flip, unless data.flip is false, and a random crop; as weak views are",
+    "cutout": "then a gray square, up to half the width",
+    "color": "then random operations on colors and sharpness",
+    "geometry": "then random rotations, shears and shifts",
+    "randaugment": "then random operations of both kinds, and cutout; as strong views are",
+    "module:function": "then your own, called with images (B, C, H, W), in uint8, and a strength",
+}
+OPTIMIZERS = {
+    "sgd": "with momentum, Nesterov's unless optimizer.nesterov is false",
+    "adamw": "Adam with decoupled weight decay",
+    "module:Class": "a torch.optim.Optimizer, such as torch.optim:RMSprop or one of your own",
+}
+ScheduleName = Literal["cosine", "linear", "constant", "one_cycle", "step"]
+SCHEDULES = {
+    "cosine": "the share optimizer.cosine of half a cosine wave; 7/16 ends at 0.195 of the rate",
+    "linear": "falls to 0 in a straight line",
+    "constant": "stays, after the warm-up",
+    "one_cycle": "rises from 1/25 over the warm-up, or 30 % of the steps, then falls to 0",
+    "step": "times optimizer.gamma at each share of the steps in optimizer.milestones",
+}
+EmaScheduleName = Literal["constant", "warmup", "cosine"]
+EMA_SCHEDULES = {
+    "constant": "training.ema at every step",
+    "warmup": "(1 + step) / (10 + step), until that is training.ema",
+    "cosine": "rises from training.ema to 1 along half a cosine wave",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewConfig:
+    """How a view of an image is made."""
+
+    name: str | None = None  # None: flip_crop for weak views, randaugment for strong ones
+    strength: Share = 1.0  # scales all magnitudes; 1: as published
+    operations: Count | None = None  # random operations per image; None: as published
+
+    def __post_init__(self) -> None:
+        name = self.name
+        if name is not None and name not in VIEW_KINDS and not is_reference(name):
+            raise UserError(
+                f"the view {name!r} is unknown (see: fullmatch list views)"
+                f"{did_you_mean(name, VIEW_KINDS)}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AugmentConfig:
+    """The views that methods ask for. `data.strong` is the variant of their operations."""
+
+    weak: ViewConfig = ViewConfig()
+    strong: ViewConfig = ViewConfig()
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
-    """SGD and its learning rate."""
+    """The optimizer and its learning rate."""
 
+    name: str = "sgd"  # sgd, adamw, or module:Class
+    options: tuple[str, ...] = ()  # arguments of a module:Class, such as alpha=0.9
     rate: Amount = 0.03
-    momentum: Share = 0.9
+    momentum: Share = 0.9  # of AdamW, the first of its two averages
     nesterov: bool = True
     weight_decay: Amount = 5e-4
     # Share of half a cosine wave that the learning rate follows; with 1/2 it ends at 0.
     cosine: Annotated[float, Limits(0, 0.5)] = 7 / 16
+    schedule: ScheduleName = "cosine"
+    milestones: tuple[Share, ...] = (0.5, 0.75)  # of the schedule `step`, as shares of the steps
+    gamma: Share = 0.1  # of the schedule `step`: the factor at each milestone
+    warmup: Natural = 0  # steps over which the learning rate rises
+    layer_decay: Share = 1.0  # factor of the learning rate per layer, from the head to the input
     clip: Amount = 0.0  # largest norm of the gradient; 0: no limit
+
+    def __post_init__(self) -> None:
+        if self.name not in OPTIMIZERS and not is_reference(self.name):
+            hint = did_you_mean(self.name, OPTIMIZERS)
+            raise UserError(
+                f"optimizer.name is {self.name!r}, expected one of {', '.join(OPTIMIZERS)}{hint}"
+            )
+        if self.options and not is_reference(self.name):
+            raise UserError(
+                f"optimizer.options is for an optimizer named by module:Class, not {self.name}; "
+                "leave it out"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,16 +171,40 @@ class TrainingConfig:
 
     steps: Count = 2**20
     batch: Count = 64  # labeled images per step
-    ratio: Count | None = None  # unlabeled images per labeled image; None: as published
-    ema: Share = 0.999
+    ratio: Positive | None = None  # unlabeled images per labeled image; None: as published
+    # If there are fewer labeled images than `batch`: repeat them, as TorchSSL does, or else shrink
+    # the batch.
+    repeat_labels: bool = False
+    accumulate: Count = 1  # parts that a batch is split into, to save memory
+    ema: Share = 0.999  # decay of the averaged model
+    ema_schedule: EmaScheduleName = "constant"
     evaluate_every: Count = 1024
     log_every: Count = 64
     checkpoint_every: Count = 1024
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    execution: Literal["auto", "eager", "compiled", "graph"] = "auto"
+    # graph: compiled, then recorded as a CUDA graph; recorded: not compiled, for short trainings
+    execution: Literal["auto", "eager", "compiled", "graph", "recorded"] = "auto"
     weak_gradient: bool = True  # False: weak views in a separate pass, without gradient
+    # Who labels the unlabeled images: the student, or the averaged model, on running statistics
+    # and in a pass without gradient.
+    pseudo_labels: Literal["student", "teacher"] = "student"
+    labeled_view: Literal["weak", "strong", "both"] = "weak"  # that labels are learned on
+    # Unlabeled images per step grow from a quarter to a half to all; the larger the number, the
+    # later (Fast FixMatch: 0.7). None: always all.
+    curriculum: Annotated[float, Limits(0, 0.95)] | None = None
+    # Share of the steps, at the start, that train on the images without any label.
+    self_supervised: Annotated[float, Limits(0, 0.9)] = 0.0
     deterministic: bool = False  # bit-exact on a GPU, but slower; a CPU always is
     threads: Count | None = None  # of the CPU; None: torch's default
+
+    def __post_init__(self) -> None:
+        if self.ratio is not None and float(self.ratio).is_integer():
+            # As an integer, which it is in the settings of older runs.
+            object.__setattr__(self, "ratio", int(self.ratio))
+
+    def unlabeled_batch(self, published: int) -> int:
+        """Unlabeled images per step, for a method published with this ratio."""
+        return max(1, round(self.batch * (published if self.ratio is None else self.ratio)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +212,7 @@ class ExperimentConfig:
     """Everything that decides a run."""
 
     data: DataConfig = field(default_factory=DataConfig)
+    augment: AugmentConfig = field(default_factory=AugmentConfig)
     algorithm: Any  # a spec such as FixMatch(...) or full(FlexMatch(...)); see `core.Spec`
     model: ModelConfig = field(default_factory=ModelConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -93,8 +223,10 @@ class ExperimentConfig:
     def __post_init__(self) -> None:
         check_limits(self)
         model = self.model
-        if model.head != "zero" and model.body != "frozen":
-            raise UserError(f"model.head = {model.head} needs model.body = frozen")
+        if model.head != "zero" and model.body == "trained":
+            raise UserError(f"model.head = {model.head} needs model.body = frozen or tuned")
+        if model.torchssl_blocks and model.body != "trained":
+            raise UserError(f"model.body = {model.body} needs model.torchssl_blocks = false")
         if model.weights is not None and (model.pretrained or model.start is not None):
             other = "model.pretrained" if model.pretrained else "model.start"
             raise UserError(f"model.weights and {other} are both set; remove one of them")
@@ -120,25 +252,3 @@ def config_table(config: ExperimentConfig, name: Callable[[Any], str]) -> Settin
     """The config as a table, enough to repeat the run."""
     table: SettingsTable = to_table(config)
     return table | {"algorithm": {"name": name(config.algorithm)} | table["algorithm"]}
-
-
-# Settings that fullmatch 0.1 did not have, with the values that do what it did.
-ADDED_SINCE_0_1: dict[str, dict[str, Any]] = {
-    "model": {"body": "trained", "head": "zero", "crops": 1},
-}
-
-
-def without_added_defaults(table: Mapping[str, Any]) -> SettingsTable:
-    """The table without settings added later that have their default: an old run has none."""
-    return {
-        name: {k: v for k, v in part.items() if k not in added or added[k] != v}
-        if (added := ADDED_SINCE_0_1.get(name)) and isinstance(part, Mapping)
-        else part
-        for name, part in table.items()
-    }
-
-
-def fingerprint(table: Mapping[str, Any]) -> str:
-    """A hash that changes with every setting; the same for a run of an earlier version."""
-    text = json.dumps(without_added_defaults(table), sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

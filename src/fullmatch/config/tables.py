@@ -2,16 +2,17 @@
 
 import dataclasses
 import math
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from fullmatch.errors import UserError, did_you_mean
+from fullmatch.files.reading import SETTINGS_LIMIT, UnusableFile, parse_toml, read_bounded_text
 
 T = TypeVar("T")
 SettingsTable = dict[str, Any]
+LARGEST = 2**63  # of integers: larger ones do not fit into a float or a tensor
 TYPE_NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
 
@@ -57,7 +58,8 @@ def convert(value: Any, to: Any, where: str) -> Any:
         return str(value)
     if get_origin(to) is tuple:
         if isinstance(value, Text):
-            values: list[Any] = [Text(part) for part in value.split(",")]
+            parts = value.strip().removeprefix("[").removesuffix("]").split(",")
+            values: list[Any] = [Text(part.strip()) for part in parts if part.strip()]
         else:
             values = require_type(value, list, "a list", where)
         return tuple(convert(part, get_args(to)[0], where) for part in values)
@@ -67,14 +69,16 @@ def convert(value: Any, to: Any, where: str) -> Any:
 def convert_scalar(value: Any, to: Any, where: str) -> Any:
     if isinstance(value, Text) and to is not str:
         try:
-            value = tomllib.loads(f"x = {value}")["x"]
-        except tomllib.TOMLDecodeError:
+            value = parse_toml(f"x = {value}")["x"]
+        except UnusableFile:
             raise UserError(f"{where} is {str(value)!r}, expected {TYPE_NAMES[to]}") from None
     if to is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        value = float(value) if abs(value) < LARGEST else math.inf
     if to is int and isinstance(value, bool):
         raise UserError(f"{where} is {value!r}, expected {TYPE_NAMES[to]}")
     value = require_type(value, to, TYPE_NAMES[to], where)
+    if to is int and abs(value) >= LARGEST:
+        raise UserError(f"{where} is too large, expected less than 2**63")
     if to is float and not math.isfinite(value):
         raise UserError(f"{where} is {value}, expected a finite number")
     return str(value) if to is str else value
@@ -118,11 +122,12 @@ def parse_overrides(assignments: Iterable[str]) -> SettingsTable:
 
 
 def read_toml(path: Path) -> SettingsTable:
+    """The settings in a TOML file."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml(read_bounded_text(path, SETTINGS_LIMIT))
     except OSError as error:
         raise UserError(
             f"cannot read the config {path}: {error.strerror}; check its path"
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"the config {path} is not TOML: {error}; fix it") from None
+    except UnusableFile as error:
+        raise UserError(f"the config {path} is {error}; fix it") from None
