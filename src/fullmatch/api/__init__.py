@@ -1,0 +1,1 @@
+"""The Python API: what each command does, as functions that return values."""
