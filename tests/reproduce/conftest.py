@@ -21,7 +21,7 @@ def row_named(name: str) -> TableRow:
 def train(row: TableRow, fold: int, out: Path, steps: int = STEPS) -> Path:
     from dataclasses import replace
 
-    from fullmatch.experiment.run import start
+    from fullmatch.experiment.start import start
     from fullmatch.storage.run_folder import RunFolder
 
     config = config_for(row, CELL, fold, steps)

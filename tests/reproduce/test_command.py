@@ -133,9 +133,9 @@ def test_interrupt_says_how_to_continue_with_all_runs(
     call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stop(run: Any) -> None:
-        raise SystemExit(130)
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr("fullmatch.cli.progress.train_with_progress", stop)
+    monkeypatch.setattr("fullmatch.display.progress.train_with_progress", stop)
     with pytest.raises(SystemExit, match="130"):
         call("table1 --cells digits-40 --algorithms fixmatch --folds 0 --steps 2 --ledger L")
     assert "run the same command again" in capsys.readouterr().out

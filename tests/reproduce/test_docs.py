@@ -1,6 +1,5 @@
 """The commands in docs/reproduce.md work and do what the page says."""
 
-import re
 import shlex
 import shutil
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fullmatch.cli import main
+from tests.patterns import find_all, find_blocks
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT, RESULTS = (DOCS / "reproduce.md").read_text(encoding="utf-8"), DOCS / "results.md"
@@ -15,8 +15,8 @@ TEXT, RESULTS = (DOCS / "reproduce.md").read_text(encoding="utf-8"), DOCS / "res
 
 def commands() -> list[list[str]]:
     """The words after `fullmatch reproduce` of every command in a code block."""
-    blocks = re.findall(r"^```\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
-    lines = re.findall(r"fullmatch reproduce (.*?)(?: &)?$", "\n".join(blocks), re.MULTILINE)
+    blocks = find_blocks("", TEXT)
+    lines = find_all(r"fullmatch reproduce (.*?)(?: &)?$", "\n".join(blocks))
     return [shlex.split(line) for line in lines]
 
 

@@ -9,6 +9,7 @@ from fullmatch.reproduce import grid, provenance
 from fullmatch.reproduce.entry import LedgerEntry, LedgerScores
 from fullmatch.reproduce.grid import TABLES, TableCell, TableRow, config_for
 from fullmatch.reproduce.lines import TableLine, build_lines
+from fullmatch.reproduce.tables import make_notes, to_markdown
 from tests.reproduce.conftest import row_named
 
 CIFAR = TableCell("cifar10", 250)
@@ -180,3 +181,20 @@ def test_the_newest_of_two_runs_of_a_fold_counts() -> None:
     line = only(build_lines(TABLES[1], [row], [CIFAR], [again, make_entry(row, 0, 0.8)]))
     assert line.folds == (0,)
     assert line.scores["best"].mean == pytest.approx(90.0)
+
+
+def test_balanced_accuracy_where_test_classes_are_uneven() -> None:
+    row = row_named("FixMatch")
+    entry = make_entry(row, 0, 0.8)
+    assert entry.teacher
+    last = entry.teacher.last
+    even = replace(entry.teacher, per_class=(last, last))
+    lines = build_lines(TABLES[1], [row], [CIFAR], [replace(entry, scores={"teacher": even})])
+    assert [line.measure for line in lines] == ["top1"]
+    uneven = replace(entry.teacher, per_class=(0.9, None, 0.5))
+    lines = build_lines(TABLES[1], [row], [CIFAR], [replace(entry, scores={"teacher": uneven})])
+    assert [line.measure for line in lines] == ["top1", "balanced"]
+    assert lines[1].scores["last"].mean == pytest.approx(70.0)
+    assert lines[1].published is None
+    assert "FixMatch, balanced accuracy" in to_markdown(lines)
+    assert any("mean of the classes' recalls" in note for note in make_notes(lines))

@@ -10,8 +10,9 @@ import pytest
 from fullmatch.config import ExperimentConfig
 from fullmatch.errors import UserError
 from fullmatch.experiment import presets
-from fullmatch.experiment import run as experiment
-from fullmatch.experiment.run import Run, start
+from fullmatch.experiment import start as experiment
+from fullmatch.experiment.run import Run
+from fullmatch.experiment.start import start
 from fullmatch.reproduce import grid, provenance
 from fullmatch.reproduce.grid import TableCell
 from fullmatch.reproduce.ledger import Ledger
@@ -22,7 +23,6 @@ from fullmatch.reproduce.plan import (
     execute_runs,
     find_obstacle,
     plan_runs,
-    requested_steps,
 )
 from fullmatch.storage.run_folder import RunFolder
 from tests.reproduce.conftest import CELL, row_named
@@ -126,13 +126,14 @@ def test_run_that_was_trained_but_not_recorded(tmp_path: Path) -> None:
     assert ledger.entries()[0].code is None  # nothing says which code made it
 
 
-def test_code_of_a_run_resumed_by_other_code_is_unknown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_of_a_run_resumed_by_other_code_is_unknown(tmp_path: Path) -> None:
     ledger, runs = Ledger(tmp_path / "ledger"), tmp_path / "runs"
+    (item,) = plan(ledger, runs, "FixMatch")
     with pytest.raises(SystemExit):
-        list(execute_runs(plan(ledger, runs, "FixMatch"), ledger, interrupt))
-    monkeypatch.setattr(provenance, "CODE", "changed since")
+        list(execute_runs([item], ledger, interrupt))
+    signature = item.folder / provenance.SIGNATURE
+    assert signature.read_text() == provenance.CODE
+    signature.write_text("earlier code")
     list(execute_runs(plan(ledger, runs, "FixMatch"), ledger, finish))
     (entry,) = ledger.entries()
     assert entry.code is None
@@ -233,8 +234,9 @@ def test_cost_of_a_stopped_run_is_that_of_its_remaining_steps(tmp_path: Path) ->
 
 
 def test_budgets() -> None:
-    assert requested_steps(CIFAR, "fast", None) == 2**16
-    assert requested_steps(CIFAR, "paper", 5) == 5
-    assert requested_steps(CELL, "fast", None) is None
+    row = row_named("FixMatch")
+    assert grid.config_for(row, CIFAR, 0, budget="fast").training.curriculum == 0.7
+    assert grid.config_for(row, CIFAR, 0, 5, "fast").training.steps == 5
+    assert grid.config_for(row, CIFAR, 0).training == presets.paper("cifar10", 250).training
     with pytest.raises(UserError, match="steps is 0"):
-        requested_steps(CELL, None, 0)
+        plan_runs([row], [CELL], [0], ledger=Ledger(Path("none")), runs=Path("none"), steps=0)

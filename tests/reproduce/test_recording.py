@@ -108,7 +108,7 @@ def test_unfinished_or_damaged_run(runs: dict[str, Path], tmp_path: Path) -> Non
     copy = shutil.copytree(runs["fixmatch"], tmp_path / "copy")
     for text in ("{", '{"steps": 8}'):
         (copy / "result.json").write_text(text)
-        with pytest.raises(UserError, match=r"result\.json is damaged \(.*; delete it"):
+        with pytest.raises(UserError, match=r"result\.json is damaged \(.*; write it again with"):
             make_entry(copy)
     (copy / "result.json").unlink()
     with pytest.raises(UserError, match="not finished; resume with: fullmatch resume"):

@@ -10,6 +10,7 @@ from fullmatch.errors import UserError
 from fullmatch.reproduce.entry import LedgerEntry
 from fullmatch.reproduce.ledger import Ledger
 from fullmatch.reproduce.results_page import BEGIN, END, render_results, update_page
+from tests.patterns import find_all
 from tests.reproduce.test_lines import with_setting
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -29,10 +30,8 @@ def test_page_in_the_docs_is_up_to_date(tmp_path: Path) -> None:
 
 
 def test_pictures_of_the_page_exist() -> None:
-    import re
-
     text = (DOCS / "results.md").read_text(encoding="utf-8")
-    for path in re.findall(r"\]\(((?:images|results)/[^)]+)\)", text):
+    for path in find_all(r"\]\(((?:images|results)/[^)]+)\)", text):
         assert (DOCS / path).is_file(), path
 
 
@@ -96,4 +95,4 @@ def test_page_that_is_not_text(ledger: Ledger, tmp_path: Path) -> None:
 def test_full_form_that_is_not_in_the_paper_has_a_line(ledger: Ledger) -> None:
     (entry,) = (each for each in ledger.entries() if each.name == "fullmatch")
     entry = with_setting(entry, "algorithm", "name", "softmatch")
-    assert "| digits-40 | full-softmatch | 8 | 0 |" in render_results([entry], Path("x"))
+    assert "| digits-40 | Full-SoftMatch | 8 | 0 |" in render_results([entry], Path("x"))

@@ -1,11 +1,11 @@
 """Lines as Markdown, CSV and LaTeX."""
 
 import csv
-from dataclasses import replace
 from pathlib import Path
 
 from fullmatch.reproduce import tables
 from fullmatch.reproduce.grid import TABLES, TableCell
+from fullmatch.reproduce.latex import to_latex
 from fullmatch.reproduce.lines import TableLine, build_lines
 from tests.reproduce.conftest import row_named
 from tests.reproduce.test_lines import CIFAR, make_entry, with_setting
@@ -46,31 +46,12 @@ def test_csv_has_plain_numbers() -> None:
     assert rows[2]["paper_mean"] == "94.89"
 
 
-def test_latex() -> None:
-    text = tables.to_latex(TABLES[1], example_lines())
-    body = text.split("\\toprule")[1].split("\\bottomrule")[0]
-    rows = [line for line in body.splitlines() if line.endswith("\\\\")]
-    assert len(rows) == 4
-    assert all(row.count("&") == 9 for row in rows)
-    assert "{llrlrrrrrl}" in text
-    assert rows[0].endswith(r"& mark \\")
-    assert rows[1].endswith(r"& other code \\")
-    unmarked = tables.to_latex(TABLES[1], [replace(line, marks=()) for line in example_lines()])
-    assert "{llrlrrrrr}" in unmarked
-    assert "mark" not in unmarked
-    assert "80.50 $\\pm$ 0.50" in text
-    assert "±" not in text
-    assert "(\\%)" in text
-
-
 def test_lines_of_one_method_differ_in_every_format() -> None:
     rows = tables.to_markdown(lines_of_one_method()).splitlines()[2:]
     assert "| FullMatch |" in rows[0]
     assert r"| FullMatch, data.split=a_b#{~}\c.json |" in rows[1]
-    text = tables.to_latex(TABLES[1], lines_of_one_method())
+    text = to_latex(TABLES[1], lines_of_one_method())
     assert r"data.split=a\_b\#\{\textasciitilde{}\}\textbackslash{}c.json" in text
-    assert "& other settings" in text
-    assert "other settings: not the ones published here now" in text
     entries = list(csv.DictReader(tables.to_csv(lines_of_one_method()).splitlines()))
     assert [entry["settings"] for entry in entries] == ["", r"data.split=a_b#{~}\c.json"]
     assert "A setting after a method's name" in " ".join(tables.make_notes(lines_of_one_method()))

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fullmatch.storage.json_files import JSON, WrongValue, from_json
+from fullmatch.storage.result import mean_recall
 
 FORMAT = 1
 NEEDED_SETTINGS = ("data", "algorithm", "model", "seed")
+ROUNDING = 1e-6  # differences of an accuracy that mean nothing
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,17 @@ class LedgerScores:
     per_class: tuple[float | None, ...] = ()
     top5_at_best: float | None = None  # at the evaluation whose top-1 accuracy is the best
 
+    @property
+    def balanced_accuracy(self) -> float | None:
+        """Mean recall, where it differs from the accuracy since test classes are uneven."""
+        balanced = mean_recall(self.per_class)
+        differs = balanced is not None and abs(balanced - self.last) > ROUNDING
+        return balanced if differs else None
+
     def by_protocol(self, measure: str) -> dict[str, float | None]:
-        """Top-1 or top-5 accuracy: last, median of the last evaluations, best chosen on test."""
+        """Accuracy by any measure: last, median of the last evaluations, best chosen on test."""
+        if measure == "balanced":
+            return {"last": self.balanced_accuracy}
         if measure == "top5":
             return {"last": self.top5, "best": self.top5_at_best}
         return {"last": self.last, "median": self.median_last_20, "best": self.best_chosen_on_test}

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from fullmatch.algorithms import ALGORITHMS, ALIASES, full, names
+from fullmatch.algorithms import ALGORITHMS, full, is_algorithm, names
 from fullmatch.algorithms import algorithm as spec_of
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import DATASETS
 from fullmatch.errors import UserError, did_you_mean
 from fullmatch.experiment import presets
+from fullmatch.reproduce.names import algorithm_name
 from fullmatch.reproduce.paper import weights_name
 
 T = TypeVar("T")
@@ -32,7 +33,8 @@ class TableRow:
     @property
     def key(self) -> str:
         """The row as part of a folder's name."""
-        return re.sub(r"[^a-z0-9.]+", "-", self.name.lower()).strip("-")
+        name = self.algorithm if self.algorithm.startswith("full-") else self.name.lower()
+        return re.sub(r"[^a-z0-9.]+", "-", name).strip("-")
 
 
 @dataclass(frozen=True)
@@ -139,8 +141,8 @@ def find_row(table: PaperTable, name: str) -> TableRow:
             if name.lower() == row.algorithm and row.options:
                 continue
             return row
-    if table.number == 1 and (name in ALIASES or name in names()):
-        return TableRow(name, name)
+    if table.number == 1 and is_algorithm(name):
+        return TableRow(algorithm_name(name), name)
     raise unknown_row(table, name)
 
 
@@ -198,9 +200,14 @@ def parse_folds(text: str) -> tuple[int, ...]:
 
 
 def config_for(
-    row: TableRow, cell: TableCell, fold: int, steps: int | None = None
+    row: TableRow,
+    cell: TableCell,
+    fold: int,
+    steps: int | None = None,
+    budget: str = "paper",
 ) -> ExperimentConfig:
     """The published settings of one run; a fold is the seed of its labels and its training."""
-    config = presets.default(cell.data, cell.labels, row.algorithm)
+    config = presets.default(cell.data, cell.labels, row.algorithm, budget)
     training = replace(config.training, steps=steps) if steps else config.training
-    return replace(config, algorithm=row.spec(), seed=fold, training=training)
+    spec = full(config.algorithm, **row.options) if row.options else config.algorithm
+    return replace(config, algorithm=spec, seed=fold, training=training)

@@ -84,7 +84,8 @@ def lines_of_row(
 ) -> Iterator[TableLine]:
     groups = group_by_settings(entry for entry in entries if is_run_of(entry, row, cell))
     lines_by_steps = Counter(group[0].steps for group in groups)
-    for measure in table.measures:
+    uneven = any(has_uneven_test(group) for group in groups)
+    for measure in (*table.measures, *(["balanced"] if uneven else [])):
         number = paper_numbers().get(PaperKey(table.number, row.name, str(cell), measure))
         if not groups:
             yield TableLine(row, cell, measure, number)
@@ -101,6 +102,11 @@ def lines_of_row(
                 marks=find_marks(group, row, cell, code) if code else (),
                 settings=() if unique else changed_settings(group[0], row, cell),
             )
+
+
+def has_uneven_test(entries: Iterable[LedgerEntry]) -> bool:
+    """Whether balanced accuracy says more than accuracy."""
+    return any(entry.teacher and entry.teacher.balanced_accuracy is not None for entry in entries)
 
 
 def summarize_scores(entries: Sequence[LedgerEntry], measure: str) -> dict[str, Spread]:

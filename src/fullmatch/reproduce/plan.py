@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import DATASETS
 from fullmatch.errors import UserError
-from fullmatch.experiment import presets
 from fullmatch.reproduce import provenance
 from fullmatch.reproduce.entry import LedgerEntry
 from fullmatch.reproduce.grid import TableCell, TableRow, config_for
@@ -69,16 +68,6 @@ class RunOutcome:
     skipped: bool = False  # it could not be run
 
 
-def requested_steps(cell: TableCell, budget: str | None, steps: int | None) -> int | None:
-    """The number of steps that was requested; None for that of the preset."""
-    if steps is not None:
-        if steps < 1:
-            raise UserError(f"steps is {steps}, expected 1 or more")
-        return steps
-    # Digits have their own short preset: a million steps would make no sense.
-    return None if budget is None or cell.data == "digits" else presets.BUDGETS[budget]
-
-
 def plan_runs(
     rows: Sequence[TableRow],
     cells: Sequence[TableCell],
@@ -90,12 +79,14 @@ def plan_runs(
     steps: int | None = None,
 ) -> list[PlannedRun]:
     """Every run of the grid and its status; a run in the ledger needs no folder."""
+    if steps is not None and steps < 1:
+        raise UserError(f"steps is {steps}, expected 1 or more")
     recorded = recorded_identities(ledger)
     planned: list[PlannedRun] = []
     for cell in cells:
         for row in rows:
             for fold in folds:
-                config = config_for(row, cell, fold, requested_steps(cell, budget, steps))
+                config = config_for(row, cell, fold, steps, budget or "paper")
                 identity = provenance.identity(provenance.table_of(config))
                 # Settings are part of the name, so that changed settings get another folder.
                 name = f"{cell}-{row.key}-{fold}-{config.training.steps}-{identity[:6]}"
@@ -227,7 +218,7 @@ def code_of_run(folder: Path) -> provenance.CodeVersion:
 
 def train(item: PlannedRun, finish: Callable[["Run"], object]) -> list[str]:
     """Start or resume a run and finish it; returns notes on how it was resumed."""
-    from fullmatch.experiment.run import resume, start
+    from fullmatch.experiment.start import resume, start
 
     if item.status is RunStatus.NEW:
         try:

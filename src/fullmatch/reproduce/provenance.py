@@ -17,7 +17,14 @@ from typing import Any
 import fullmatch
 from fullmatch.algorithms import algorithm as spec_of
 from fullmatch.algorithms import name_of
-from fullmatch.config import ExperimentConfig, config_table, experiment_config, fingerprint
+from fullmatch.config import (
+    ExperimentConfig,
+    SettingsTable,
+    config_table,
+    experiment_config,
+    fingerprint,
+    identifying_table,
+)
 from fullmatch.data.sources.archives import unpack_archive
 from fullmatch.errors import UserError
 from fullmatch.experiment.settings import display_name, resolve
@@ -28,7 +35,7 @@ SIGNATURE = ".code"  # file in a run folder: the hash of the code that started t
 # Code that decides a run's numbers; everything else only starts runs or shows them.
 DECISIVE = (
     *("algorithms", "augment", "config", "core.py", "data", "distributed", "evaluation"),
-    *("experiment", "losses", "models", "storage", "training"),
+    *("experiment", "files", "losses", "models", "plugins", "storage", "training"),
 )
 # Files of these packages that only choose settings, which are part of a run's identity anyway.
 SETTINGS_ONLY = (
@@ -36,6 +43,7 @@ SETTINGS_ONLY = (
     "candidates.py",
     "planning.py",
     "presets.py",
+    "published_settings.py",
     "settings.py",
     "source_scan.py",
 )
@@ -61,16 +69,20 @@ UNKNOWN_CODE = CodeVersion()
 
 def identity(table: Mapping[str, Any]) -> str:
     """A hash of the settings that decide a run's result."""
-    return fingerprint(relevant_settings(table))
+    config = experiment_config(table, spec_of)
+    return fingerprint(without_irrelevant(identifying_table(config, name_of)))
 
 
-def relevant_settings(table: Mapping[str, Any]) -> dict[str, Any]:
+def relevant_settings(table: Mapping[str, Any]) -> SettingsTable:
     """The settings that decide a run's result; those not in the table have their defaults."""
-    config = table_of(experiment_config(table, spec_of))
-    config.pop("baseline", None)
+    return without_irrelevant(table_of(experiment_config(table, spec_of)))
+
+
+def without_irrelevant(table: SettingsTable) -> SettingsTable:
+    table = {name: part for name, part in table.items() if name != "baseline"}
     for section, irrelevant in IRRELEVANT.items():
-        config[section] = {k: v for k, v in config[section].items() if k not in irrelevant}
-    return config
+        table[section] = {k: v for k, v in table[section].items() if k not in irrelevant}
+    return table
 
 
 def table_of(config: ExperimentConfig) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from fullmatch.reproduce.entry import LedgerEntry
 from fullmatch.reproduce.grid import TABLES, PaperTable, TableCell, TableRow
 from fullmatch.reproduce.ledger import Ledger
 from fullmatch.reproduce.lines import TableLine, build_lines, is_run_of
+from fullmatch.reproduce.names import algorithm_name
 from fullmatch.reproduce.tables import make_notes, markdown_rows, to_markdown
 from fullmatch.storage.atomic import write_text
 
@@ -91,7 +92,7 @@ def other_methods(entries: Sequence[LedgerEntry]) -> list[TableRow]:
             is_run_of(entry, row, cell) for row in paper_rows
         ):
             names.add(name)
-    return [TableRow(name, name) for name in sorted(names)]
+    return [TableRow(algorithm_name(name), name) for name in sorted(names)]
 
 
 def list_runs(entries: Sequence[LedgerEntry], folder: Path) -> list[str]:

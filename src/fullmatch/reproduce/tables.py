@@ -6,6 +6,7 @@ from io import StringIO
 from pathlib import Path
 
 from fullmatch.reproduce.grid import PaperTable
+from fullmatch.reproduce.latex import to_latex
 from fullmatch.reproduce.lines import Mark, Spread, TableLine
 from fullmatch.reproduce.paper import STEPS
 from fullmatch.storage.atomic import explained_errors, write_text
@@ -37,17 +38,13 @@ MEANINGS = {
     "requested or because the published ones have changed since.",
 }
 
-# A setting may be a path, which can contain any character.
-TEX = str.maketrans(
-    {sign: f"\\{sign}" for sign in "%_&#${}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {"±": r"$\pm$"}
-)
+# What follows a method's name.
+MEASURES = {"top1": (), "top5": ("top-5",), "balanced": ("balanced accuracy",)}
 
 
 def format_line(line: TableLine) -> tuple[str, ...]:
     """One text per heading."""
-    measure = () if line.measure == "top1" else ("top-5",)
+    measure = MEASURES[line.measure]
     return (
         str(line.cell),
         ", ".join([line.row.name, *measure, *line.settings]),
@@ -69,12 +66,19 @@ def format_spread(spread: Spread | None) -> str:
 
 def make_notes(lines: Sequence[TableLine]) -> list[str]:
     """What a reader of these lines must know."""
-    notes = list(NOTES)
+    return [*NOTES, *special_notes(lines)]
+
+
+def special_notes(lines: Sequence[TableLine]) -> list[str]:
+    """What is true of some tables only."""
+    notes: list[str] = []
     if any(line.cell.data == "svhn-noextra" for line in lines):
         notes.append(
             "svhn-noextra is SVHN without its extra images, so the paper's numbers do not apply to "
             "it."
         )
+    if any(line.measure == "balanced" for line in lines):
+        notes.append("Balanced accuracy, the mean of the classes' recalls, is of the last step.")
     if len({line.steps for line in lines if line.steps}) > 1:
         notes.append("Runs with different numbers of steps are on separate lines.")
     if any(line.settings for line in lines):
@@ -129,40 +133,15 @@ def to_csv(lines: Sequence[TableLine]) -> str:
     return text.getvalue()
 
 
-def to_latex(table: PaperTable, lines: Sequence[TableLine]) -> str:
-    """A table in the style of booktabs."""
-    headings, rows = to_columns(lines)
-    caption = ". ".join([table.title, " ".join(make_notes(lines))])
-    body = [" & ".join(map(escape_latex, row)) + r" \\" for row in (headings, *rows)]
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{escape_latex(caption)}}}",
-            rf"\begin{{tabular}}{{{'llrlrrrrrl'[: len(headings)]}}}",
-            r"\toprule",
-            body[0],
-            r"\midrule",
-            *body[1:],
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-            "",
-        ]
-    )
-
-
-def escape_latex(text: str) -> str:
-    return text.translate(TEX)
-
-
-def write_table(folder: Path, table: PaperTable, lines: Sequence[TableLine]) -> list[Path]:
-    """Write all three forms."""
+def write_table(
+    folder: Path, table: PaperTable, lines: Sequence[TableLine], protocol: str = "best"
+) -> list[Path]:
+    """Write all three forms; a cell of the LaTeX table has room for one protocol."""
     notes = "".join(f"- {note}\n" for note in make_notes(lines))
     texts = {
         "md": f"{to_markdown(lines)}\n{notes}",
         "csv": to_csv(lines),
-        "tex": to_latex(table, lines),
+        "tex": to_latex(table, lines, special_notes(lines), protocol),
     }
     with explained_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)

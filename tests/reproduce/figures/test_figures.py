@@ -10,17 +10,11 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 
 from fullmatch.errors import UserError
-from fullmatch.reproduce.figures import FIGURES, draw_figure, features, find_figure, overview
+from fullmatch.reproduce.figures import FIGURES, draw_figure, find_figure
 from fullmatch.reproduce.figures.runs import FigureRun
 from fullmatch.reproduce.ledger import Ledger
 
 CURVES = ("pseudo-labels", "negatives", "top-k", "time", "accuracy")
-
-
-@pytest.fixture(autouse=True)
-def few_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(features, "IMAGES", 60)
-    monkeypatch.setattr(overview, "BATCH", 60)
 
 
 @pytest.mark.parametrize("name", FIGURES)

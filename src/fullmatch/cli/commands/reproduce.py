@@ -68,7 +68,7 @@ def figure(
     root
         Folder of the data, for figures that need it. [default: where the run had it]
     """
-    from fullmatch.cli.terminal import print_note
+    from fullmatch.display.terminal import print_note
     from fullmatch.reproduce.figures import draw_figure
 
     for path in draw_figure(name, runs, out, root=root, stem=stem):
@@ -99,7 +99,7 @@ def record(
     ledger
         Folder of the ledger.
     """
-    from fullmatch.cli.terminal import print_note
+    from fullmatch.display.terminal import print_note
     from fullmatch.errors import UserError
     from fullmatch.reproduce.ledger import Ledger
     from fullmatch.reproduce.provenance import UNKNOWN_CODE, committed_code
@@ -123,7 +123,7 @@ def page(*, ledger: Path = LEDGER, page: Path = PAGE) -> None:
     page
         A Markdown file; text outside the markers stays as it is.
     """
-    from fullmatch.cli.terminal import print_note
+    from fullmatch.display.terminal import print_note
     from fullmatch.reproduce.ledger import Ledger
     from fullmatch.reproduce.results_page import update_page
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fullmatch.algorithms import algorithm
 from fullmatch.config import ExperimentConfig, experiment_config
-from fullmatch.errors import UserError, many
+from fullmatch.errors import UserError, pluralize
 from fullmatch.reproduce.entry import LedgerCurve, LedgerEntry
 from fullmatch.reproduce.ledger import read_entry
 from fullmatch.reproduce.names import method_name
@@ -45,10 +45,10 @@ class FigureRun:
     def description(self) -> str:
         """Data, labels and steps."""
         data = self.config.data
-        labels = "" if data.labels is None else f", {many(data.labels, 'label')}"
+        labels = "" if data.labels is None else f", {pluralize(data.labels, 'label')}"
         # Of a user's own pictures only the folder's name, not its whole path.
         name = Path(data.name).name
-        return f"{name}{labels}, {many(self.curves['loss'].steps[-1], 'step')}"
+        return f"{name}{labels}, {pluralize(self.curves['loss'].steps[-1], 'step')}"
 
     @cached_property
     def device(self) -> str:
@@ -71,8 +71,9 @@ class FigureRun:
 
     def classifier(self) -> "Classifier":
         from fullmatch.experiment.classifier import Classifier
+        from fullmatch.experiment.settings import named_code
 
-        return Classifier.load(self.require_file(self.folder.model))
+        return Classifier.load(self.require_file(self.folder.model), named_code(self.folder))
 
     def source(self) -> "Source":
         """The data, never downloaded: in `root`, where the run had it, or in the default folder."""
@@ -80,7 +81,13 @@ class FigureRun:
 
         config = self.config.data
         before = Path(config.root) if config.root and Path(config.root).exists() else None
-        return data.load(config.name, root=self.root or before, size=config.size, download=False)
+        return data.load(
+            config.name,
+            root=self.root or before,
+            size=config.size,
+            download=False,
+            unknown_classes=config.unknown_classes,
+        )
 
     def require_file(self, path: Path) -> Path:
         """A file of the run folder; if it is not there, an error says what to do."""
