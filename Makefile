@@ -4,13 +4,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SYSTEM_PYTHON ?= python3
 
-.PHONY: demo test browser lint format results clean
+.PHONY: demo test browser tex lint format results docs clean
 
 demo: $(READY)
 	$(BIN)/fullmatch train digits --labels 40 --baseline
 
 # Two processes of one thread each: the tests are many and small.
-test: $(READY) browser
+test: $(READY) browser tex
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --cov --cov-fail-under=90 --cov-report=term:skip-covered
 
 # Pages are tested in a real browser: Debian's chromium, installed here where that is possible.
@@ -18,6 +18,12 @@ browser:
 	@test -x /usr/bin/chromium -a -x /usr/bin/chromedriver \
 	  || { apt-get update -qq && apt-get install -y -qq chromium chromium-driver; } \
 	  || { echo "The tests need chromium and chromedriver in /usr/bin: install them first."; exit 1; }
+
+# Tables are compiled as a paper would: Debian's pdflatex, installed here where that is possible.
+tex:
+	@kpsewhich booktabs.sty > /dev/null \
+	  || { apt-get update -qq && apt-get install -y -qq --no-install-recommends texlive-latex-recommended; } \
+	  || { echo "The tests need pdflatex with booktabs: install them first."; exit 1; }
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -32,8 +38,13 @@ format: $(READY)
 results: $(READY)
 	$(BIN)/fullmatch reproduce page
 
+# The site, in docs/_build/html: every warning is an error, and it is read without a network.
+docs: $(READY)
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
 # uv installs in seconds; where it cannot be had or fails, pip does the same, slower.
-WANTED := -c constraints.txt -e '.[dev,export,hub]'
+WANTED := -c constraints.txt -e '.[dev,docs,export,hub,mlflow,tensorboard,wandb]'
 
 $(READY): pyproject.toml constraints.txt
 	@$(SYSTEM_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -1,0 +1,70 @@
+"""Settings of the documentation site; `make docs` builds it."""
+
+import re
+from typing import Any
+
+import fullmatch
+import fullmatch.data
+
+project = "fullmatch"
+author = "The fullmatch authors"
+copyright = "The fullmatch authors, Apache-2.0"
+version = release = fullmatch.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+# Notes are parts of other pages, and not pages of their own.
+exclude_patterns = ["_build", "**/*.notes.md"]
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+
+html_theme = "furo"
+html_title = f"fullmatch {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+pygments_style = "default"
+pygments_dark_style = "github-dark"
+
+# Docstrings put code into single backticks.
+default_role = "literal"
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+autodoc_inherit_docstrings = False
+autodoc_default_options = {"members": True, "show-inheritance": True}
+python_maximum_signature_line_length = 80
+python_display_short_literal_types = True
+toc_object_entries_show_parents = "hide"
+
+# Some names are imported when they are asked for; autodoc looks for real ones.
+for _module in (fullmatch, fullmatch.data):
+    for _name in _module.__all__:
+        setattr(_module, _name, getattr(_module, _name))
+
+
+def escape_docstring(
+    app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]
+) -> None:
+    """Docstrings are plain text with code in backticks; stars and underscores mean themselves."""
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith((">>>", "...")):
+            continue
+        parts = line.split("`")
+        parts[::2] = [re.sub(r"(?<!\\)([*|]|_(?!\w))", r"\\\1", part) for part in parts[::2]]
+        lines[number] = "`".join(parts)
+
+
+def skip_generated(
+    app: Any, what: str, name: str, obj: object, skip: bool, options: Any
+) -> bool | None:
+    """scikit-learn adds methods about metadata to every estimator."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", escape_docstring, priority=600)
+    app.connect("autodoc-skip-member", skip_generated)
