@@ -69,7 +69,7 @@ def test_an_interrupt_saves_and_shows_how_to_resume(
     first, last = complete_checkpoints(out / "checkpoints")
     step = int(last.name.removeprefix("step-"))
     assert f"Stopped and saved at step {step}." in output.read_text()
-    assert output.read_text().rstrip().endswith(f"fullmatch resume '{out}'")
+    assert f"Resume with:\n  fullmatch resume '{out}'\n" in output.read_text()
     assert first.name == "step-000000000"
     assert step > 0
     main(["resume", str(out)])

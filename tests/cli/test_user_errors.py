@@ -203,7 +203,7 @@ def test_unreadable_configs(mistake: RunMistake, here: Path) -> None:
     assert "did you mean 'steps'?" in mistake("train", "--config", "key.toml")
     (here / "type.toml").write_text('[training]\nsteps = "3"\n')
     assert "training.steps is '3', expected an integer" in mistake("train", "--config", "type.toml")
-    assert "cannot read the config" in mistake("train", "--config", str(here))
+    assert "is not a regular file" in mistake("train", "--config", str(here))
 
 
 def test_existing_output_folder(mistake: RunMistake, here: Path) -> None:
@@ -223,9 +223,9 @@ def test_damaged_runs(mistake: RunMistake, here: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
     complete = (here / "run" / "result.json").read_bytes()
     (here / "run" / "result.json").write_bytes(complete[:100])
-    for command in ("resume", "card", "report"):
+    for command in ("card", "report"):
         assert "result.json" in mistake(command, "run")
-    assert "delete it, then write it again with: fullmatch resume run" in mistake("resume", "run")
+    assert "write it again with: fullmatch resume run" in mistake("card", "run")
     (here / "run" / "result.json").write_bytes(complete)
     (here / "run" / "model.safetensors").write_bytes(b"")
     assert "damaged" in mistake("evaluate", "run")

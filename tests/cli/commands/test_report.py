@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from fullmatch.cli.commands.report import report, report_after_training
+from fullmatch.api.finishing import report_after_training
+from fullmatch.cli.commands.report import report
 from fullmatch.data import load
 from fullmatch.errors import UserError
-from fullmatch.experiment.run import start
 from fullmatch.experiment.settings import resolve
+from fullmatch.experiment.start import start
 from fullmatch.storage.run_folder import RunFolder
 from fullmatch.storage.runs import read_run
 from tests.html_page import ParsedPage, parse_page

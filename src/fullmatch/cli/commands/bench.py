@@ -63,7 +63,7 @@ def bench(
 
 def show(result: "BenchResult") -> None:
     """Steps per second, where the time goes, and how that compares with the machine's peak."""
-    from fullmatch.cli.terminal import TextTable
+    from fullmatch.display.terminal import TextTable
 
     print(f"{result.algorithm} on {result.data}, {result.model}; {result.how}")
     table = TextTable("measure", "value")
@@ -98,7 +98,7 @@ def machine_rows(result: "BenchResult") -> list[tuple[str, str]]:
 
 
 def show_kernels(kernels: Sequence["KernelTime"]) -> None:
-    from fullmatch.cli.terminal import TextTable
+    from fullmatch.display.terminal import TextTable
 
     if not kernels:
         return

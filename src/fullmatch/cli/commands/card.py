@@ -15,14 +15,15 @@ def card(run: Path, *, out: Path | None = None, overwrite: bool = False) -> None
     overwrite
         Replace the file if it exists.
     """
+    from fullmatch.api.finished_run import load
+    from fullmatch.cli.changes import noting_changes
     from fullmatch.errors import UserError
-    from fullmatch.inference.card import render_card
-    from fullmatch.inference.trained_run import TrainedRun
     from fullmatch.storage.atomic import write_text
 
     if out is not None and out.exists() and not overwrite:
         raise UserError(f"{out} exists already; choose another file, or add --overwrite")
-    text = render_card(TrainedRun(run))
+    with noting_changes(run):
+        text = load(run).card()
     if out is None:
         print(text, end="")
         return

@@ -13,8 +13,9 @@ def evaluate(run: Path, data: str | None = None) -> None:
     data
         Another data set with the same classes; its test images are used.
     """
-    from fullmatch.cli.terminal import show_evaluation
-    from fullmatch.inference.evaluate import evaluate_run
-    from fullmatch.storage.run_folder import RunFolder
+    from fullmatch.api.finished_run import evaluate as evaluate_model
+    from fullmatch.cli.changes import noting_changes
+    from fullmatch.display.terminal import show_evaluation
 
-    show_evaluation(evaluate_run(RunFolder.existing(run), data))
+    with noting_changes(run):
+        show_evaluation(evaluate_model(run, data))

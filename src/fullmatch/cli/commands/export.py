@@ -26,20 +26,21 @@ def export(
     overwrite
         Replace the file if it exists.
     """
-    from fullmatch.errors import many
-    from fullmatch.inference.export import export_onnx
-    from fullmatch.inference.trained_run import TrainedRun
+    from fullmatch.api.finished_run import load
+    from fullmatch.cli.changes import noting_changes
+    from fullmatch.errors import pluralize
 
-    trained = TrainedRun(run)
-    summary = export_onnx(trained, target, check_with=check_with or (), overwrite=overwrite)
+    with noting_changes(run):
+        model = load(run)
+        summary = model.export(target, check_with=check_with or (), overwrite=overwrite)
     channels, height, width = summary.shape
     print(
         f"Written to {target}: images, uint8 (batch, {channels}, {height}, {width}) -> "
-        f"probabilities, float32 (batch, {len(trained.classifier.classes)})."
+        f"probabilities, float32 (batch, {len(model.classes)})."
     )
     print(
-        f"Largest difference from PyTorch on {many(summary.images, 'picture')}: "
+        f"Largest difference from PyTorch on {pluralize(summary.images, 'picture')}: "
         f"{summary.difference:.1e}. Class names are in the file's metadata."
     )
-    if trained.calibration_note:
-        print(f"Its {trained.calibration_note}.")
+    if note := model.trained.calibration_note:
+        print(f"Its {note}.")

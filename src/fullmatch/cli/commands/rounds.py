@@ -24,8 +24,8 @@ def rounds(
     data
         A data set by name, or your pictures.
     rounds
-        How many rounds; the paper uses 20. Another number needs another folder, since it
-        decides which labels each round passes on.
+        How many rounds; the paper uses 20. The first six keep the same number of labels
+        per class; --set algorithm.balanced_rounds=N changes that.
     labels
         How many labels of a benchmark to use.
     steps
@@ -38,8 +38,8 @@ def rounds(
     out
         Folder of the rounds. [default: runs/DATA-ups-rounds]
     """
-    from fullmatch.cli.progress import train_with_progress
-    from fullmatch.cli.terminal import print_note, show_rounds
+    from fullmatch.display.progress import train_with_progress
+    from fullmatch.display.terminal import print_note, show_rounds
     from fullmatch.experiment.settings import resolve
     from fullmatch.experiment.ups_rounds import train_rounds
 
@@ -54,6 +54,6 @@ def rounds(
     parent = out or Path("runs") / f"{Path(settings.data.name).resolve().stem}-ups-rounds"
     try:
         show_rounds(list(train_rounds(settings, parent, rounds, train_with_progress)))
-    except SystemExit:  # after the hint how to resume this round by itself
+    except KeyboardInterrupt:  # after the hint how to resume this round by itself
         print_note("or run the same command again: it resumes this round and does the others")
         raise
