@@ -97,7 +97,8 @@ def check_links(page: ParsedPage) -> None:
 
 def check_images(page: ParsedPage) -> None:
     images = page.named("img")
-    assert all((image["src"] or "").startswith("data:image/png;") for image in images)
+    kinds = ("data:image/png;", "data:image/jpeg;")
+    assert all((image["src"] or "").startswith(kinds) for image in images)
     assert all(image.get("alt") for image in images)
 
 

@@ -13,8 +13,8 @@ import torch
 from PIL import Image
 
 from fullmatch import data
-from fullmatch.experiment.run import start
 from fullmatch.experiment.settings import resolve
+from fullmatch.experiment.start import start
 from fullmatch.storage.result import Calibration
 from fullmatch.storage.run_folder import RunFolder
 from tests.small_pictures import write_pictures

@@ -14,8 +14,9 @@ from safetensors.torch import load_file
 from fullmatch import data
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source, TensorStore
-from fullmatch.experiment.run import Run, resume, start
+from fullmatch.experiment.run import Run
 from fullmatch.experiment.settings import resolve
+from fullmatch.experiment.start import resume, start
 from fullmatch.storage.run_folder import RunFolder
 
 STEPS = 8
@@ -51,8 +52,8 @@ def write_embeddings(folder: Path, classes: int = 10) -> Path:
     return path
 
 
-def begin(config: ExperimentConfig, out: Path) -> Run:
-    return start(config, RunFolder.planned("small", out), digits())
+def begin(config: ExperimentConfig, out: Path, source: Source | None = None) -> Run:
+    return start(config, RunFolder.planned("small", out), source or digits())
 
 
 def resume_run(out: Path) -> Run:

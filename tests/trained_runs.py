@@ -4,8 +4,8 @@ from functools import cache
 from pathlib import Path
 
 from fullmatch.experiment.baseline import compare_with_baseline, prepare_baseline
-from fullmatch.experiment.run import start
 from fullmatch.experiment.settings import resolve
+from fullmatch.experiment.start import start
 from fullmatch.storage.run_folder import RunFolder
 from tests.served import shared_folder
 from tests.small_pictures import write_pets

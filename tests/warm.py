@@ -5,8 +5,8 @@ from pathlib import Path
 
 import torch
 
-from fullmatch.experiment.run import start
 from fullmatch.experiment.settings import resolve
+from fullmatch.experiment.start import start
 from fullmatch.storage.run_folder import RunFolder
 
 torch.set_num_threads(1)

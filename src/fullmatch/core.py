@@ -20,6 +20,9 @@ class Task:
     image: tuple[int, int, int]  # (channels, height, width) of an augmented view
     features: int  # width of the pooled features
     feature_map: tuple[int, int, int]  # shape of the features before pooling
+    # Frequencies of the classes in labeled batches, where images of small classes are repeated;
+    # empty: those of `class_prior`.
+    batch_prior: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class Appearance:
     flip: bool = True  # mirrored images keep their class; False for digits and text
     padding: int = 4  # width of the reflected border for random crops, in pixels
     crop: int | None = None  # side of an augmented view; None: the side of the stored image
+    # Pictures are stretched to their size, and for prediction to that of a view; else they are cut.
+    stretch: bool = False
 
 
 class Output(NamedTuple):
@@ -75,6 +80,16 @@ class Batch(NamedTuple):
     hidden_labels: Tensor  # (U,) for metrics only, never for a loss; -1 if unknown
 
 
+class DrawnSets(NamedTuple):
+    """The images that batches are drawn from, by position in the data, and how many of each."""
+
+    labeled: Tensor  # (L,) positions
+    labels: Tensor  # (L,)
+    unlabeled: Tensor  # (U,) positions
+    labeled_batch: int
+    unlabeled_batch: int
+
+
 class Objective(NamedTuple):
     """What a step minimizes and what it reports, all on the device.
 
@@ -96,6 +111,10 @@ class Algorithm(nn.Module):
 
     views: Views = Views()
     weak_gradient: bool = True  # False leaves weak unlabeled views out of the backward pass
+    # True: pseudo-labels are the teacher's, which then uses its running statistics.
+    teacher_labels: bool = False
+    clips_separately: bool = False  # limit the gradients of the network and of the heads one by one
+    predicts_unknown: bool = False  # whether `predict_open_set` is implemented
 
     def forward(
         self, student: Network, teacher: Network, batch: Batch, progress: Tensor
@@ -106,6 +125,10 @@ class Algorithm(nn.Module):
         """Class probabilities; overridden if a head of the algorithm is the classifier."""
         logits: Tensor = network(images).logits
         return logits.float().softmax(dim=1)
+
+    def predict_open_set(self, network: Network, images: Tensor) -> Tensor:
+        """(B, C + 1): probabilities of the classes, then of belonging to none of them."""
+        raise NotImplementedError
 
 
 class About(NamedTuple):
@@ -120,6 +143,14 @@ class About(NamedTuple):
 # How a method's thresholds relate to its `threshold` setting: equal to it, scaled down from it
 # class by class, or learned, so that the setting is only a bound. Advice for a run depends on it.
 Thresholds = Literal["fixed", "per class", "adaptive"]
+
+
+class FallingLimit(NamedTuple):
+    """A limit on the loss of a selected image that falls during training; the metric `rho`."""
+
+    start: int  # step from which it is used
+    floor: float
+    early: bool  # measured at the start of the warm-up, not at its end
 
 
 @runtime_checkable
@@ -141,6 +172,7 @@ class Spec:
     about: ClassVar[About | None] = None
     recipe: ClassVar[Mapping[str, float]] = {}  # optimizer settings of the publication
     thresholds: ClassVar[Thresholds] = "fixed"
+    open_set: ClassVar[bool] = False  # made for unlabeled images of classes without labels
 
     @property
     def views(self) -> Views | None:
@@ -159,6 +191,14 @@ class Spec:
 
     def selection_threshold(self) -> float | None:
         """The confidence that a prediction needs to be used; None if there is no such limit."""
+        return None
+
+    def arrange(self, sets: DrawnSets) -> DrawnSets:
+        """The sets of a run; overridden if a method brings labels of its own."""
+        return sets
+
+    def falling_limit(self, steps: int) -> FallingLimit | None:
+        """The limit on the loss of selected images in a run of so many steps, if there is one."""
         return None
 
     def build(self, task: Task) -> Algorithm:

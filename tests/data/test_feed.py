@@ -62,7 +62,9 @@ def make_dataset(size: int = 30, *, resident: bool = True) -> SemiDataset:
 
 
 def make_feed(data: SemiDataset, batch: int = 4, ratio: int = 3, seed: int = 0) -> Feed:
-    return build_feed(data, batch=batch, ratio=ratio, seed=seed, device=CPU)
+    return build_feed(
+        data, labeled_batch=batch, unlabeled_batch=batch * ratio, seed=seed, device=CPU
+    )
 
 
 def read(feed: Feed, step: int) -> RawBatch:
@@ -170,3 +172,18 @@ def test_a_small_set_shrinks_the_batch_with_a_note() -> None:
         "30 unlabeled images are fewer than a batch of 32: the batch shrinks to 30",
     )
     assert make_feed(make_dataset()).notes == ()
+
+
+@pytest.mark.parametrize(("repeat", "size"), [(False, 10), (True, 64)])
+def test_a_batch_of_more_labels_than_there_are(repeat: bool, size: int) -> None:
+    data = make_dataset()
+    feed = build_feed(
+        data, labeled_batch=64, unlabeled_batch=64, seed=0, device=CPU, repeat_labels=repeat
+    )
+    raw = read(feed, 3)
+    assert len(raw.labels) == size
+    assert len(raw.labeled_index.unique()) == len(data.labeled) == 10
+    assert torch.equal(raw.labels, data.labels[data.labeled][raw.labeled_index])
+    assert len(raw.unlabeled) == 30  # never repeated
+    notes = [note.split(" are ")[0] for note in feed.notes]
+    assert notes == [*([] if repeat else ["10 labeled images"]), "30 unlabeled images"]

@@ -1,6 +1,8 @@
 """The order of images is a function of seed and step, uniform, and has no image twice per batch."""
 
 import itertools
+from collections import Counter
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +15,7 @@ CPU = torch.device("cpu")
 
 
 def make_sampler(
-    size: int, batch: int, *, seed: int = 0, stream: int = 0, **options: int
+    size: int, batch: int, *, seed: int = 0, stream: int = 0, **options: Any
 ) -> Sampler:
     return Sampler(size, batch, seed=seed, stream=stream, device=CPU, **options)
 
@@ -106,3 +108,32 @@ def test_a_small_set_is_shared_evenly() -> None:
     )
     assert len(first) == len(second) == 4
     assert not set(first) & set(second)
+
+
+@given(size=st.integers(1, 60), batch=st.integers(1, 80), step=st.integers(0, 3000))
+@settings(max_examples=60, deadline=None)
+def test_repeating_fills_every_batch_evenly(size: int, batch: int, step: int) -> None:
+    drawn = positions(make_sampler(size, batch, seed=5, repeat=True), step)
+    assert len(drawn) == batch
+    times = Counter(drawn)
+    # A batch is a piece of joined epochs, so two images differ by two at most.
+    assert max(times.values()) - min(times[image] for image in range(size)) <= 2
+    if size >= batch:
+        assert drawn == positions(make_sampler(size, batch, seed=5), step)
+
+
+def test_64_of_40_labels_as_in_the_paper() -> None:
+    sampler = make_sampler(40, 64, repeat=True)
+    batches = [positions(sampler, step) for step in range(2 * BLOCK)]
+    assert all(len(batch) == 64 for batch in batches)
+    # Five batches are eight epochs: every image comes eight times, in every stretch of the run.
+    for start in range(0, len(batches) - 5, 5):
+        stretch = Counter(itertools.chain(*batches[start : start + 5]))
+        assert set(stretch.values()) == {8}
+    assert len(set(map(tuple, batches))) == len(batches)
+
+
+def test_processes_share_a_repeated_batch() -> None:
+    whole = positions(make_sampler(5, 8, repeat=True), 7)
+    parts = [positions(make_sampler(5, 8, repeat=True, rank=r, world_size=4), 7) for r in range(4)]
+    assert [i for part in parts for i in part] == whole

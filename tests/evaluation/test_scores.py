@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import confusion_matrix, top_k_accuracy_score
+from sklearn.metrics import balanced_accuracy_score, confusion_matrix, top_k_accuracy_score
 
 from fullmatch.data import TensorStore
 from fullmatch.evaluation.intervals import wilson_interval
@@ -46,23 +46,23 @@ def test_against_others(classes: int) -> None:
         assert scores.per_class[label] == pytest.approx(
             (predicted[members] == label).double().mean().item()
         )
+    assert scores.balanced_accuracy == pytest.approx(balanced_accuracy_score(labels, predicted))
     if classes <= 5:
         assert scores.top5 is None
         assert "top5" not in summarize_scores(scores)
     else:
         expected = top_k_accuracy_score(labels, probs.double(), k=5, labels=range(classes))
         assert scores.top5 == pytest.approx(expected)
-        assert summarize_scores(scores) == {
-            "top1": scores.top1,
-            "top5": scores.top5,
-            "ece": scores.ece,
-        }
+        balanced = {"balanced_accuracy": scores.balanced_accuracy} if scores.uneven else {}
+        expected_line = {"top1": scores.top1, "top5": scores.top5, "ece": scores.ece}
+        assert summarize_scores(scores) == expected_line | balanced
 
 
 def test_class_without_images_and_sure_predictions() -> None:
     probs = torch.eye(3)[[0, 0, 1]]
     scores = compute_scores(probs, torch.tensor([0, 0, 0]))
     assert scores.per_class == (2 / 3, None, None)
+    assert scores.balanced_accuracy == 2 / 3
     assert scores.top1 == pytest.approx(2 / 3)
     assert scores.ece == pytest.approx(1 / 3)
 
@@ -92,3 +92,17 @@ def test_final_scores_say_how_each_number_was_chosen() -> None:
     own = finalize_scores(scores)  # the test pictures of a user are looked at only once
     assert own.best_chosen_on_test is None
     assert own.median_last_20 is None
+
+
+def test_balanced_accuracy_counts_every_class_equally() -> None:
+    labels = torch.tensor([0, 0, 0, 0, 0, 0, 1, 1])
+    scores = compute_scores(torch.eye(2)[[0, 0, 0, 0, 0, 0, 0, 1]], labels)
+    assert scores.top1 == 7 / 8
+    assert scores.per_class == (1.0, 0.5)
+    assert scores.balanced_accuracy == 0.75
+    assert scores.uneven
+    assert summarize_scores(scores)["balanced_accuracy"] == 0.75
+    assert finalize_scores(scores).balanced_accuracy == 0.75
+    even = compute_scores(torch.eye(2)[[0, 1]], torch.tensor([0, 1]))
+    assert not even.uneven
+    assert "balanced_accuracy" not in summarize_scores(even)

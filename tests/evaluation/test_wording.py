@@ -10,11 +10,21 @@ from fullmatch.evaluation.wording import (
     describe_estimate,
     describe_gain,
     describe_not_measured,
+    describe_open_set,
+    describe_recall,
     describe_subject,
     describe_without_start,
     percent,
 )
-from fullmatch.storage.result import Accuracy, Estimate, PairedComparison, RunResult, Verdict
+from fullmatch.storage.result import (
+    Accuracy,
+    Estimate,
+    FinalScores,
+    OpenSetScores,
+    PairedComparison,
+    RunResult,
+    Verdict,
+)
 
 GAIN = PairedComparison(
     gain=1 / 3,
@@ -138,3 +148,39 @@ def test_small_words() -> None:
     assert percent(0.12345) == "12.3 %"
     assert capitalize("the Net") == "The Net"
     assert capitalize("") == ""
+
+
+def test_unknown_classes() -> None:
+    assert describe_open_set((), None) == ""
+    assert describe_open_set(("a", "b"), None) == "Unknown classes without test images: a, b."
+    scores = OpenSetScores(images=1200, auroc=0.875)
+    assert describe_open_set(("a", "b"), scores) == (
+        "Unknown classes (a, b): 1,200 test images, separated from those of known classes with an "
+        "AUROC of 87.5 % (50 % is chance)."
+    )
+    scores = replace(scores, balanced_accuracy=0.9, unknown_accuracy=0.25)
+    sentence = describe_open_set(tuple(map(str, range(12))), scores)
+    assert sentence.startswith("Unknown classes (0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more): ")
+    assert sentence.endswith(
+        "(50 % is chance); 25.0 % of them are predicted as unknown, and the mean accuracy over all "
+        "classes and unknown is 90.0 %."
+    )
+
+
+def test_recall_where_labels_or_test_images_are_uneven() -> None:
+    scores = FinalScores(
+        top1=0.9, ece=0.1, per_class=(0.95, 0.5), confusion=((95, 5), (5, 5)), interval=(0.8, 1.0)
+    )
+    expected = (
+        "Classes are uneven: balanced accuracy (the mean of the classes' recalls) 72.5 %; lowest "
+        "recall 50.0 %, of class dog."
+    )
+    assert describe_recall(replace(RESULT, teacher=scores)) == expected
+    even = replace(scores, confusion=((5, 5), (5, 5)))
+    assert describe_recall(replace(RESULT, teacher=even, labels_by_class=(30, 30))) == ""
+    assert describe_recall(replace(RESULT, teacher=even, labels_by_class=(50, 10))) == expected
+    measured = replace(RESULT, estimate=ESTIMATE, labels_by_class=(50, 10))
+    text = describe_recall(measured)
+    assert "balanced accuracy (the mean of the classes' recalls) 85.0 %" in text
+    assert "lowest recall 80.0 %, of class cat" in text
+    assert describe_recall(replace(RESULT, labels_by_class=(50, 10))) == ""

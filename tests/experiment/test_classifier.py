@@ -3,16 +3,21 @@
 import json
 import os
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from fullmatch.augment.views import Augmenter
 from fullmatch.errors import UserError
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.run import Run
+from fullmatch.inference.prediction import Predictor
+from fullmatch.inference.trained_run import TrainedRun
 from tests.small_runs import begin, config, digits, finish
 
 
@@ -83,7 +88,7 @@ def test_foreign_tensors(tmp_path: Path) -> None:
         ({"appearance": None}, "TypeError"),
         ({"appearance": {"mean": [0.5], "std": [0.5], "gamma": 2}}, "unknown setting 'gamma'"),
         ({"classes": ["a", "b"]}, "size mismatch"),
-        ({"image": [1]}, "IndexError"),
+        ({"image": [1]}, "image has 1 entries"),
         ({"algorithm": {"name": "laermatch"}, "task": {}}, "unknown algorithm 'laermatch'"),
     ],
 )
@@ -109,3 +114,33 @@ def test_a_file_without_permission_is_not_called_damaged(
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may read anything
     with pytest.raises(UserError, match=r"no permission to read .*; ask its owner"):
         Classifier.load(run.folder.model)
+
+
+def test_pictures_are_stretched_for_prediction_as_they_were_for_the_test(
+    run: Run, tmp_path: Path
+) -> None:
+    """ImageNet is trained on crops of 256 pixels, and tested on whole pictures of 224."""
+    classifier = run.classifier("teacher")
+    assert classifier.picture == classifier.image == (1, 8, 8)
+    appearance = replace(run.dataset.appearance, crop=6, stretch=True)
+    stretched = Classifier(
+        classifier.network,
+        classifier.algorithm,
+        Augmenter(appearance),
+        classes=classifier.classes,
+        image=classifier.image,
+    )
+    path = tmp_path / "model.safetensors"
+    stretched.save(path, model="wrn-10-1", spec=run.table()["algorithm"], task=run.task)
+    loaded = Classifier.load(path)
+    assert (loaded.image, loaded.picture) == ((1, 8, 8), (1, 6, 6))
+    assert loaded.augment.appearance == appearance
+    wide = Image.new("L", (60, 10), 0)
+    wide.paste(255, (0, 0, 10, 10))
+    wide.save(tmp_path / "wide.png")
+    predictor = Predictor(TrainedRun(run.folder.path))
+    predictor.classifier = loaded
+    pixels = predictor.decode(str(tmp_path / "wide.png"))
+    assert pixels is not None
+    assert pixels.shape == (1, 6, 6)
+    assert pixels[0, 3, 0] > 200

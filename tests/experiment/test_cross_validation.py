@@ -15,6 +15,7 @@ from fullmatch.data.quality.fingerprints import compute_digests
 from fullmatch.experiment import cross_validation
 from fullmatch.experiment.cross_validation import (
     CrossValidation,
+    FoldOptions,
     FoldProgress,
     draw_folds,
     fold_steps,
@@ -50,7 +51,7 @@ def settings(*more: str) -> ExperimentConfig:
 
 
 def validation(config: ExperimentConfig, own: SemiDataset, folder: Path) -> CrossValidation:
-    return CrossValidation(config, own, folder, least_steps=2)
+    return CrossValidation(config, own, folder, FoldOptions(least_steps=2))
 
 
 def run(validation: CrossValidation) -> Estimate:

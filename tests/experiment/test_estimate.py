@@ -7,8 +7,9 @@ import pytest
 
 from fullmatch.data import Source, TensorStore
 from fullmatch.errors import UserError
+from fullmatch.experiment.cross_validation import FoldOptions
 from fullmatch.experiment.estimate import NOTHING_HELD_OUT, prepare_estimate, store_estimate
-from fullmatch.experiment.run import start
+from fullmatch.experiment.start import start
 from fullmatch.storage.metrics_log import LogRecord
 from fullmatch.storage.result import RunResult
 from fullmatch.storage.run_folder import RunFolder
@@ -29,7 +30,7 @@ def trained(source: Source, out: Path) -> RunFolder:
 
 
 def estimated(folder: RunFolder, source: Source) -> RunResult:
-    validation = prepare_estimate(folder, source, least_steps=2)
+    validation = prepare_estimate(folder, source, folds=FoldOptions(least_steps=2))
     assert validation is not None
     for _ in validation.run():
         pass

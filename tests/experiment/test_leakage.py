@@ -8,15 +8,18 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
-from fullmatch.cli.commands.report import write_report
+from fullmatch import data
+from fullmatch.api.pages import write_report
 from fullmatch.data import FileStore, Source, TensorStore
+from fullmatch.data.stores.image_store import evenly_spaced
 from fullmatch.errors import UserError
 from fullmatch.experiment import identity
 from fullmatch.experiment.baseline import compare_with_baseline, prepare_baseline
 from fullmatch.experiment.identity import hash_pictures
 from fullmatch.experiment.leakage import LEAKED, find_learned, read_learned
-from fullmatch.experiment.run import Run, resume, start
+from fullmatch.experiment.run import Run
 from fullmatch.experiment.settings import resolve
+from fullmatch.experiment.start import resume, start
 from fullmatch.inference.card import render_card
 from fullmatch.inference.evaluate import Evaluation, evaluate_run
 from fullmatch.inference.trained_run import TrainedRun
@@ -160,22 +163,24 @@ def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
     folder = trained(tmp_path / "run", own())
     folder.learned.write_bytes(b"damaged")
     with pytest.raises(
-        DamagedFile, match=r"learned\.safetensors is damaged \(.*\); restore it, or"
+        DamagedFile,
+        match=r"learned\.safetensors is damaged \(.*\); write it again with: fullmatch resume",
     ):
         read_learned(folder)
     folder.learned.unlink()  # as in an older version
     assert read_learned(folder) == {}
 
 
-def test_one_changed_picture_of_many_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_changed_picture_of_many_is_noticed(tmp_path: Path) -> None:
     """The hash of a data set covers only some pictures."""
-    monkeypatch.setattr(identity, "SAMPLE", 10)
-    source = own(training=20)
+    every = data.load("digits").images
+    assert len(every) > identity.SAMPLE
+    pixels = every.read(torch.arange(len(every)))
+    labels = torch.cat([own().labels, torch.full((len(every) - 120,), -1)])
+    source = replace(own(), images=TensorStore(pixels.clone()), labels=labels)
     stop_after(start_run(tmp_path / "run", source), 2)
-    pixels = source.images.read(torch.arange(140))
-    pixels[131] = 255 - pixels[131]
+    left_out = set(range(len(every))) - set(evenly_spaced(len(every), identity.SAMPLE).tolist())
+    pixels[max(left_out)] ^= 255
     assert hash_pictures(TensorStore(pixels)) == hash_pictures(source.images)
     folder = RunFolder(tmp_path / "run")
     with pytest.raises(UserError, match="have changed since the checkpoint of step 2 was saved"):

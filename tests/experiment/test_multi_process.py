@@ -19,7 +19,7 @@ from fullmatch.errors import UserError
 from fullmatch.experiment.build import Assembly
 from fullmatch.experiment.inputs import choose_split
 from fullmatch.experiment.multi_process import run_in_first_process
-from fullmatch.experiment.run import resume
+from fullmatch.experiment.start import resume
 from fullmatch.storage.run_folder import RunFolder
 from fullmatch.training.execution import resolve_execution
 from tests.small_runs import config, digits, write_embeddings
@@ -83,7 +83,8 @@ def test_an_error_ends_all_processes(tmp_path: Path) -> None:
     run = launch(f"train digits {SHORT} --steps 4 --set training.batch=5", tmp_path)
     output, _ = run.communicate(timeout=240)
     assert run.returncode != 0
-    assert "fullmatch: 2 processes cannot share 5 labeled images per step evenly" in output
+    message = "fullmatch: 2 processes cannot share 5 labeled and 10 unlabeled images per step"
+    assert message in output
     assert not list(tmp_path.iterdir())
 
 

@@ -25,7 +25,7 @@ def with_nan(run: Run, at: int, above: float, *, late: bool = False) -> Run:
 
     @torch.no_grad()
     def insert_nan() -> None:
-        if run.state.step == at and float(run.state.rate) > above:
+        if run.state.step == at and run.state.rates[0].value() > above:
             next(run.state.student.parameters()).fill_(math.nan)
 
     def step() -> None:

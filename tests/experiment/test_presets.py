@@ -1,5 +1,7 @@
 """The published settings, number by number."""
 
+from dataclasses import replace
+
 import pytest
 
 from fullmatch.algorithms import names
@@ -32,9 +34,23 @@ def test_published(data: str, labels: int, model: str, decay: float, batch: int)
     assert training.evaluate_every == 1024
 
 
+@pytest.mark.parametrize(
+    ("data", "labels", "repeats"),
+    [("cifar10", 40, True), ("svhn", 40, True), ("cifar10", 250, False), ("digits", 40, False)],
+)
+def test_labeled_batches_are_full_as_in_torchssl(data: str, labels: int, repeats: bool) -> None:
+    """64 of 40 labels; where there are enough, older results keep their settings."""
+    assert presets.default(data, labels, "fullmatch").training.repeat_labels is repeats
+    assert presets.default("some/folder", None, "fullmatch").training.repeat_labels is False
+
+
 def test_budgets_and_labels() -> None:
-    assert presets.paper("cifar10", 250, budget="fast").training.steps == 2**16
     assert presets.paper("cifar10", 250).data.labels == 250
+    fast = presets.default("cifar10", 250, "fullflex", "fast")
+    assert (fast.training.steps, fast.training.curriculum) == (2**18, 0.7)
+    assert fast.training.pseudo_labels == "teacher"
+    assert presets.default("cifar10", 250, "mixmatch", "fast").training.pseudo_labels == "student"
+    assert presets.default("cifar10", 250, "fullflex") == presets.paper("cifar10", 250, "fullflex")
 
 
 def test_svhn_is_mirrored_as_in_torchssl() -> None:
@@ -68,3 +84,11 @@ def test_own_pictures_keep_all_labels() -> None:
         0.99,
         0.01,
     )
+
+
+def test_the_baseline_uses_no_unlabeled_images() -> None:
+    training = replace(
+        presets.digits().training, pseudo_labels="teacher", curriculum=0.7, self_supervised=0.2
+    )
+    baseline = presets.labels_only(replace(presets.digits(), training=training))
+    assert baseline.training == presets.digits().training

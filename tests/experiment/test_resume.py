@@ -42,6 +42,23 @@ def test_every_algorithm_ends_the_same(name: str, tmp_path: Path) -> None:
     assert whole.state.step == resumed.state.step == STEPS
 
 
+def test_long_tailed_run_ends_the_same(tmp_path: Path) -> None:
+    chosen = config(
+        "full-abc",
+        "data.imbalance=4",
+        "data.unlabeled_imbalance=-3",
+        "data.unlabeled=40",
+        labels=30,
+    )
+    straight, broken = tmp_path / "straight", tmp_path / "broken"
+    whole = finish(begin(chosen, straight))
+    stop_after(begin(chosen, broken), 2)
+    resumed = finish(resume_run(broken))
+    assert resumed.split == whole.split
+    assert resumed.dataset.unlabeled.equal(whole.dataset.unlabeled)
+    assert read_outputs(broken) == read_outputs(straight)
+
+
 def test_the_same_object_can_continue(tmp_path: Path) -> None:
     """A caller may leave the loop and come back to it."""
     straight, broken = tmp_path / "straight", tmp_path / "broken"
@@ -95,3 +112,25 @@ def test_the_averaged_model_is_restored(tmp_path: Path) -> None:
     student = dict(resumed.state.student.named_parameters())
     teacher = dict(resumed.state.teacher.named_parameters())
     assert not torch.equal(student["head.weight"], teacher["head.weight"])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        (
+            *("optimizer.name=adamw", "optimizer.warmup=3", "optimizer.layer_decay=0.8"),
+            *("training.accumulate=2", "optimizer.schedule=linear"),
+        ),
+        ("optimizer.name=torch.optim:RMSprop", "optimizer.options=alpha=0.9,centered=true"),
+        ("training.ratio=0.5", "training.ema_schedule=warmup", "optimizer.schedule=one_cycle"),
+    ],
+)
+def test_every_recipe_ends_the_same(settings: tuple[str, ...], tmp_path: Path) -> None:
+    chosen = config("fullmatch", *settings)
+    straight, broken = tmp_path / "straight", tmp_path / "broken"
+    whole = finish(begin(chosen, straight))
+    stop_after(begin(chosen, broken), 2)
+    abandon_after(resume_run(broken), 6)
+    finish(resume_run(broken))
+    assert read_outputs(broken) == read_outputs(straight)
+    assert chosen.training.ratio != 0.5 or len(whole.trainer.feed.batch().unlabeled) == 3

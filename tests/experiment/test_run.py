@@ -15,7 +15,8 @@ from fullmatch.data import ImageStore, Source, TensorStore
 from fullmatch.errors import NonFiniteLoss, UserError
 from fullmatch.evaluation.scores import compute_scores
 from fullmatch.experiment.inputs import choose_split
-from fullmatch.experiment.run import Run, start
+from fullmatch.experiment.run import Run
+from fullmatch.experiment.start import start
 from fullmatch.storage.run_folder import RunFolder
 from tests.small_runs import STEPS, begin, config, digits, finish, read_outputs, tensor_bytes
 
@@ -33,6 +34,7 @@ def test_what_is_written(run: Run) -> None:
         "metrics.jsonl",
         "model.safetensors",
         "predictions.safetensors",
+        "manifest.json",
         "result.json",
         "split.json",
     }
@@ -227,6 +229,7 @@ def test_health_of_a_run(run: Run, tmp_path: Path) -> None:
     settings = ("data.labels=none", "training.log_every=1", "algorithm.threshold=1")
     for algorithm, expected in [
         ("fixmatch", ["outliers", "nothing selected"]),
+        ("iomatch", ["nothing selected"]),  # it is meant for outliers
         ("supervised", []),  # it uses no unlabeled picture
     ]:
         chosen = config(algorithm, *settings[: 3 if expected else 2])
@@ -234,6 +237,8 @@ def test_health_of_a_run(run: Run, tmp_path: Path) -> None:
         health = made.folder.read_result().health
         assert [finding.kind for finding in health] == expected
         assert all(finding.message and finding.advice for finding in health)
+        advice = [finding.advice for finding in health if finding.kind == "outliers"]
+        assert all("--algorithm iomatch" in text for text in advice)
 
 
 def test_small_sets_shrink_the_batch_and_the_run_says_so(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Preset, file, flags, --set: each overrides those before it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tomli_w
@@ -95,6 +96,26 @@ def test_a_run_can_be_repeated_from_its_config(tmp_path: Path) -> None:
     run = begin(chosen, tmp_path / "run")
     assert run.config.data.labels == 200  # all there are, written out
     assert resolve(file=run.folder.config) == read_config(run.folder) == run.config
+
+
+def test_a_budget_chooses_the_preset_and_flags_go_over_it() -> None:
+    config = resolve(data="cifar10", labels=250, budget="fast", steps=7)
+    assert (config.training.steps, config.training.pseudo_labels) == (7, "teacher")
+    assert resolve(data="cifar10", labels=250, budget="paper") == resolve(
+        data="cifar10", labels=250
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"budget": "fats"}, "unknown budget 'fats': expected paper or fast; did you mean"),
+        ({"budget": "fast", "data": "some/folder"}, "use --minutes for your own pictures"),
+    ],
+)
+def test_a_budget_that_would_change_nothing_is_refused(flags: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        resolve(**flags)
 
 
 def test_presets_of_an_algorithm_reach_the_optimizer() -> None:

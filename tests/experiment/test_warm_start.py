@@ -7,12 +7,14 @@ import pytest
 import torch
 
 from fullmatch.config import ExperimentConfig
+from fullmatch.core import Network
 from fullmatch.data import SemiDataset
 from fullmatch.errors import UserError
 from fullmatch.experiment.baseline import prepare_baseline
 from fullmatch.experiment.cross_validation import CrossValidation
 from fullmatch.experiment.inputs import choose_split
 from fullmatch.experiment.run import Run
+from fullmatch.experiment.settings import resolve
 from fullmatch.experiment.warm_start import copy_weights_of_run
 from fullmatch.inference.trained_run import TrainedRun
 from fullmatch.models import build_network
@@ -123,3 +125,29 @@ def test_a_network_starts_from_one_place(file: Path) -> None:
     for other in ("model.pretrained=true", "model.start=elsewhere"):
         with pytest.raises(UserError, match=r"model\.weights and model\.\w+ are both set"):
             weighted(file, other)
+
+
+def test_the_form_of_the_blocks_is_saved_with_the_model(tmp_path: Path) -> None:
+    """The tensors are those of a plain network, but the outputs differ."""
+    run = finish(begin(config("fullmatch", "model.torchssl_blocks=true"), tmp_path / "run"))
+    classifier = TrainedRun(tmp_path / "run").classifier
+    test = digits().test
+    assert test is not None
+    with torch.no_grad():
+        ours = classifier(test.read(torch.arange(len(test))))
+        torch.testing.assert_close(ours, run.predict("teacher", test), rtol=1e-4, atol=1e-5)
+        plain = build_network("wrn-10-1", 10, (1, 8, 8)).eval()
+        assert copy_weights(classifier.network, plain) == []
+        pictures = torch.rand(4, 1, 8, 8)
+        assert not torch.allclose(plain(pictures).logits, classifier.network(pictures).logits)
+    with pytest.raises(UserError, match=r"model\.torchssl_blocks=true"):
+        copy_weights_of_run(tmp_path / "run", plain, classifier.classes)
+    assert resolve(data="digits", start=tmp_path / "run").model.torchssl_blocks
+    with pytest.raises(UserError, match=r"needs model\.torchssl_blocks = false"):
+        config("fullmatch", "model.torchssl_blocks=true", "model.body=frozen")
+
+
+def copy_weights(source: Network, target: Network) -> list[str]:
+    """Names of the tensors that could not be copied."""
+    missing, unexpected = target.load_state_dict(source.state_dict())
+    return [*missing, *unexpected]

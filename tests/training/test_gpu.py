@@ -1,17 +1,20 @@
 """On a GPU: eager, compiled and recorded steps agree, and deterministic runs resume exactly."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from fullmatch.algorithms import names
-from fullmatch.data import feed
+from fullmatch.data import ImageStore
+from fullmatch.data.feed import ResidentFeed, StreamingFeed, fits_on_device
 from fullmatch.errors import UserError
 from fullmatch.experiment.bench import measure_speed
 from tests.lockstep import losses, paired_losses, start_short_run
-from tests.small_runs import STEPS, begin, config, finish, resume_run, stop_after
+from tests.small_runs import STEPS, begin, config, digits, finish, resume_run, stop_after
 
 pytestmark = pytest.mark.gpu
 # Largest relative difference of losses. Eager code rounds to bfloat16, with steps of 0.8 %, after
@@ -44,13 +47,35 @@ def test_executions_agree(
         assert actual == pytest.approx(expected, rel=TOLERANCE[precision])
 
 
-def test_streamed_images_give_the_same_losses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class HostStore:
+    """Images that stay outside of the GPU's memory."""
+
+    def __init__(self, images: ImageStore) -> None:
+        self.images, self.shape, self.paths = images, images.shape, images.paths
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def read(self, index: Tensor) -> Tensor:
+        return self.images.read(index)
+
+
+def test_streamed_images_give_the_same_losses(tmp_path: Path) -> None:
     exact = "training.deterministic=true"
-    resident = losses(start_short_run("fullmatch", "graph", tmp_path / "resident", exact))
-    monkeypatch.setattr(feed, "RESIDENT_SHARE", 0.0)
-    assert losses(start_short_run("fullmatch", "graph", tmp_path / "streaming", exact)) == resident
+    resident = start_short_run("fullmatch", "graph", tmp_path / "resident", exact)
+    assert isinstance(resident.trainer.feed, ResidentFeed)
+    source = replace(digits(), images=HostStore(digits().images))
+    streamed = start_short_run("fullmatch", "graph", tmp_path / "streamed", exact, source=source)
+    assert isinstance(streamed.trainer.feed, StreamingFeed)
+    assert losses(streamed) == losses(resident)
+
+
+def test_images_that_fit_on_the_device() -> None:
+    device = torch.device("cuda")
+    free, _ = torch.cuda.mem_get_info(device)
+    small, large = (torch.empty(1, dtype=torch.uint8).expand(n) for n in (1, free))
+    assert fits_on_device(small, device)
+    assert not fits_on_device(large, device)  # a step needs room too
 
 
 def test_resident_images_need_no_copy_from_the_host() -> None:

@@ -24,9 +24,9 @@ from fullmatch.algorithms import (
     names,
 )
 from fullmatch.algorithms.pseudo_labeling import PseudoLabels, usage_metrics
-from fullmatch.core import Algorithm, SpecLike, Task
-from fullmatch.experiment.run import start
+from fullmatch.core import Algorithm, FallingLimit, SpecLike, Task
 from fullmatch.experiment.settings import resolve
+from fullmatch.experiment.start import start
 from fullmatch.storage.metrics_log import LogRecord
 from fullmatch.storage.result import HealthFinding
 from fullmatch.storage.run_folder import RunFolder
@@ -78,6 +78,20 @@ def test_what_is_not_in_the_log() -> None:
     assert assess(log(), replace(TEN_CLASSES, outlier_share=0.01), accuracy=0.8) == []
 
 
+@pytest.mark.parametrize(("share", "expected"), [(0.19, []), (0.2, ["outliers"])])
+def test_a_method_for_unknown_pictures_is_suggested_once_there_are_many(
+    share: float, expected: list[str]
+) -> None:
+    findings = assess(log(), replace(TEN_CLASSES, outlier_share=share))
+    assert kinds(findings) == expected
+    assert all("--algorithm iomatch" in finding.advice for finding in findings)
+    for name in ("iomatch", "full-iomatch"):
+        settings = TunableSettings.of(algorithm(name), rate=0.03, clip=0.0)
+        assert settings.open_set
+        context = replace(TEN_CLASSES, outlier_share=share, settings=settings)
+        assert assess(log(), context) == []
+
+
 TROUBLE = {
     "nothing selected": log(selected=0.0),
     "one class takes all": log(largest_class_share=0.9),
@@ -107,7 +121,8 @@ def test_advice_can_be_followed(name: str, kind: str) -> None:
     for change, setting, value in changes:
         then = resolve(algorithm=name, assignments=[f"{setting}={value}"])
         before, after = (operator.attrgetter(setting)(config) for config in (now, then))
-        assert after > before if change == "higher" else after < before
+        assert (after > before) is (change == "higher")
+        assert after != before
     for other in re.findall(r"--algorithm ([\w-]+)", text):
         assert type(algorithm(other)) is not type(spec)
 
@@ -245,3 +260,51 @@ def test_a_healthy_run_has_no_findings(tmp_path: Path) -> None:
     assert [finding for record in records for finding in monitor.check(record)] == []
     assert run.result.teacher is not None
     assert assess(records, context, accuracy=run.result.teacher.top1) == []
+
+
+def falling(rhos: Sequence[float]) -> list[LogRecord]:
+    """The log of a run whose limit has these values, with the warm-up in the first three."""
+    return [
+        LogRecord(10 * (at + 1), {"loss": 1.0, "selected": 0.7, "rho": rho})
+        for at, rho in enumerate(rhos)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rhos", "start", "findings"),
+    [
+        ((2.0, 1.0, 0.3, 0.05, 0.05), 30, ["limit at its floor"]),
+        ((2.0, 1.0, 0.3, 0.05, 0.05), 28, ["limit at its floor"]),
+        ((2.0, 1.0, 0.3, 0.2, 0.05, 0.05), 30, []),
+        ((2.0, 1.0, 0.3, 0.2, 0.05, 0.05), 11, []),
+        ((0.05, 0.05, 0.05), 1, ["limit at its floor"]),
+        ((2.0, 1.0, 0.3), 30, []),
+    ],
+)
+def test_a_limit_that_starts_at_its_floor(
+    rhos: tuple[float, ...], start: int, findings: list[str]
+) -> None:
+    context = replace(TEN_CLASSES, limit=FallingLimit(start, 0.05, early=True))
+    assert kinds(assess(falling(rhos), context)) == findings
+    monitor = HealthMonitor(context)
+    reported = [found for record in falling(rhos) for found in monitor.check(record)]
+    assert kinds(reported) == findings
+    assert not any("measured" in finding.advice for finding in reported)
+
+
+def test_a_limit_measured_late_can_be_measured_early() -> None:
+    limit = Dash(measured="end", rho_min=0.3).falling_limit(1000)
+    assert limit == FallingLimit(100, 0.3, early=False)
+    context = replace(TEN_CLASSES, limit=limit._replace(start=10))
+    (finding,) = assess(falling((2.0, 0.3, 0.3)), context)
+    assert "its floor of 0.3" in finding.message
+    assert "--set algorithm.measured=start" in finding.advice
+    assert "--set algorithm.rho_min=0.06" in finding.advice
+
+
+def test_a_later_window_of_a_log_is_not_its_start() -> None:
+    """A monitor keeps the latest records: a limit at its floor late in the run is expected."""
+    context = replace(TEN_CLASSES, limit=FallingLimit(10, 0.05, early=True))
+    monitor = HealthMonitor(context)
+    rhos = (2.0, 1.0, 0.5, 0.3, 0.2, 0.1, *[0.05] * 20)
+    assert [found for record in falling(rhos) for found in monitor.check(record)] == []

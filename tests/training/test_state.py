@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from fullmatch.algorithms import algorithm
+from fullmatch.config import OptimizerConfig
 from fullmatch.core import ratio
 from fullmatch.errors import UserError
 from fullmatch.training.state import MetricTotals, TrainState
@@ -16,7 +17,7 @@ def state(name: str = "doublematch") -> TrainState:
     """The state of an algorithm with a head."""
     network = TinyNetwork(4)
     built = algorithm(name).build(tiny_task())
-    return TrainState(network, built, weight_decay=0.0, momentum=0.9, nesterov=True, device=CPU)
+    return TrainState(network, built, optimizer=OptimizerConfig(weight_decay=0.0), device=CPU)
 
 
 def test_teacher_is_averaged_and_its_statistics_are_copied() -> None:
@@ -105,3 +106,16 @@ def test_totals_require_the_same_names() -> None:
         with pytest.raises(UserError, match=r"the metric '[yz]' is missing in some steps"):
             totals.add(others)
     assert totals.read() == {"x": 1.0, "y": 2.0}
+
+
+def test_totals_of_a_self_supervised_start_have_their_own_names() -> None:
+    totals = MetricTotals(CPU)
+    place = totals.sums.data_ptr()
+    totals.add({"loss": torch.tensor(1.0), "found": torch.tensor(0.5)}, self_supervised=True)
+    totals.add({"loss": torch.tensor(3.0), "selected": torch.tensor(0.25)})
+    assert totals.read() == {"loss": 2.0, "found": 0.5, "selected": 0.25}
+    totals.add({"loss": torch.tensor(4.0), "selected": torch.tensor(0.75)})
+    assert totals.read() == {"loss": 4.0, "selected": 0.75}
+    assert totals.sums.data_ptr() == place
+    with pytest.raises(UserError, match="there are 65 metrics; report at most 64"):
+        MetricTotals(CPU).add({str(number): torch.ones(()) for number in range(65)})

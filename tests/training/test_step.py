@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from fullmatch.augment.views import Augmenter
+from fullmatch.config import OptimizerConfig
 from fullmatch.core import Algorithm, Appearance, Batch, Network, Objective, Views
 from fullmatch.data.feed import RawBatch
 from fullmatch.errors import UserError
@@ -48,8 +49,8 @@ class OneBatch:
     notes: tuple[str, ...] = ()
     wait_seconds = 0.0
 
-    def __init__(self) -> None:
-        self.raw = raw()
+    def __init__(self, batch: RawBatch | None = None) -> None:
+        self.raw = raw() if batch is None else batch
 
     def seek(self, step: int) -> None: ...
 
@@ -57,19 +58,31 @@ class OneBatch:
         return self.raw
 
 
-def step(clip: float = 0.0) -> TrainingStep:
+def step(
+    clip: float = 0.0,
+    accumulate: int = 1,
+    algorithm: Algorithm | None = None,
+    batch: RawBatch | None = None,
+) -> TrainingStep:
     state = TrainState(
         TinyNetwork(3),
-        RecordingAlgorithm(),
-        weight_decay=0.0,
-        momentum=0.0,
-        nesterov=False,
+        algorithm or RecordingAlgorithm(),
+        optimizer=OptimizerConfig(weight_decay=0.0, momentum=0.0, nesterov=False),
         device=CPU,
     )
-    state.rate.fill_(0.5)
+    state.set_rate(0.5)
     views = Augmentation(Augmenter(APPEARANCE), state.algorithm.views)
     loss = Loss(state.student, state.teacher, state.algorithm)
-    return TrainingStep(state, OneBatch(), views, loss, ema=0.9, clip=clip, bf16=False)
+    return TrainingStep(
+        state,
+        OneBatch(batch),
+        views,
+        loss,
+        ema=0.9,
+        clip=clip,
+        bf16=False,
+        accumulate=accumulate,
+    )
 
 
 def test_views_come_in_the_requested_order() -> None:
@@ -115,15 +128,46 @@ def test_metrics_are_reported_without_gradients() -> None:
 @pytest.mark.parametrize("clip", [0.1, 1e9])
 def test_gradients_are_clipped_by_their_total_norm(clip: float) -> None:
     one = step(clip)
-
-    def weights() -> Tensor:
-        return torch.cat([p.detach().flatten() for p in one.state.student.parameters()])
-
-    before = weights()
+    before = flat_parameters(one.state.student)
     one()
-    moved = before - weights()
+    moved = before - flat_parameters(one.state.student)
     total = 1000 * len(before) ** 0.5
     assert moved.norm().item() / 0.5 == pytest.approx(min(clip, total), rel=1e-3)
+
+
+class HeadedAlgorithm(Algorithm):
+    """Trains a head of its own, with a gradient a hundred times that of the network."""
+
+    def __init__(self, *, separately: bool) -> None:
+        super().__init__()
+        self.clips_separately = separately
+        self.head = torch.nn.Linear(4, 4)
+
+    def forward(
+        self, student: Network, teacher: Network, batch: Batch, progress: Tensor
+    ) -> Objective:
+        own = sum((p.sum() for p in self.head.parameters()), torch.zeros(()))
+        network = sum((p.sum() for p in student.parameters()), torch.zeros(()))
+        return Objective(100 * own + network, {})
+
+
+def flat_parameters(module: torch.nn.Module) -> Tensor:
+    return torch.cat([p.detach().flatten() for p in module.parameters()])
+
+
+@pytest.mark.parametrize("separately", [False, True])
+def test_network_and_heads_can_be_clipped_separately(separately: bool) -> None:
+    one = step(0.1, algorithm=HeadedAlgorithm(separately=separately))
+    modules = one.state.student, one.state.algorithm
+    before = [flat_parameters(each) for each in modules]
+    one()
+    after = [flat_parameters(each) for each in modules]
+    norms = [(old - new).norm().item() / 0.5 for old, new in zip(before, after, strict=True)]
+    if separately:
+        assert norms == pytest.approx([0.1, 0.1], rel=1e-3)
+    else:
+        assert sum(norm**2 for norm in norms) ** 0.5 == pytest.approx(0.1, rel=1e-3)
+        assert norms[0] < 0.01
 
 
 @pytest.mark.parametrize(
@@ -157,3 +201,35 @@ def test_autocast_only_for_bf16() -> None:
         assert not torch.is_autocast_enabled("cpu")
     with autocast(CPU, True):
         assert torch.is_autocast_enabled("cpu")
+
+
+class MeanLoss(Algorithm):
+    """The mean logit of the labeled images, so that parts of equal size add up."""
+
+    views = Views(labeled=("plain",), unlabeled=("plain",))
+
+    def forward(
+        self, student: Network, teacher: Network, batch: Batch, progress: Tensor
+    ) -> Objective:
+        loss = student(batch.labeled[0]).logits[:, 0].mean()
+        return Objective(loss, {"images": torch.tensor(float(len(batch.labels)))})
+
+
+def test_accumulated_parts_give_the_gradient_of_the_whole_batch() -> None:
+    images = torch.randint(256, (8, 1, 8, 8), dtype=torch.uint8)
+    place = torch.arange(4)
+    batch = RawBatch(images[:4], place, place, images[4:], place, place)
+    weights: list[list[Tensor]] = []
+    for parts in (1, 2):
+        torch.manual_seed(0)
+        made = step(accumulate=parts, algorithm=MeanLoss(), batch=batch)
+        made.state.student.eval()  # batch norms would see other batches
+        made()
+        assert made.state.totals.read()["images"] == 4 / parts
+        weights.append(list(made.state.student.parameters()))
+    torch.testing.assert_close(weights[0], weights[1])
+
+
+def test_parts_must_divide_the_batch() -> None:
+    with pytest.raises(UserError, match="accumulate = 2 does not divide the 3 unlabeled images"):
+        step(accumulate=2)()

@@ -2,6 +2,7 @@
 
 import torch
 
+from fullmatch.config import OptimizerConfig
 from fullmatch.core import Algorithm
 from fullmatch.storage.result import Scores
 from fullmatch.training.schedule import Schedule
@@ -26,14 +27,12 @@ def trainer(total: int = 12, *, evaluated: bool = True) -> Trainer:
     state = TrainState(
         TinyNetwork(2),
         Algorithm(),
-        weight_decay=0.0,
-        momentum=0.9,
-        nesterov=True,
+        optimizer=OptimizerConfig(weight_decay=0.0),
         device=torch.device("cpu"),
     )
 
     def advance() -> None:
-        state.totals.add({"step": state.rate.clone(), "random": torch.rand(())})
+        state.totals.add({"step": torch.tensor(state.rates[0].value()), "random": torch.rand(())})
 
     return Trainer(
         state,

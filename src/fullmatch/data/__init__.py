@@ -1,10 +1,12 @@
 """Load pictures from benchmarks, folders, CSV files and arrays."""
 
+from collections.abc import Collection
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fullmatch.data.sources.catalog import DATASETS, data_root
+from fullmatch.data.sources.places import is_table
 from fullmatch.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -13,14 +15,14 @@ if TYPE_CHECKING:
     from fullmatch.data.sources.arrays import from_arrays as from_arrays
     from fullmatch.data.splits import Split as Split
     from fullmatch.data.splits import draw_split as draw_split
-    from fullmatch.data.stores.arrow import ArrowStore as ArrowStore
+    from fullmatch.data.stores.encoded import EncodedStore as EncodedStore
     from fullmatch.data.stores.files import FileStore as FileStore
     from fullmatch.data.stores.image_store import ImageStore as ImageStore
     from fullmatch.data.stores.memory import TensorStore as TensorStore
 
 # Imported on first use: listing the benchmarks must not import torch.
 _LAZY_MODULES = {
-    "ArrowStore": "stores.arrow",
+    "EncodedStore": "stores.encoded",
     "FileStore": "stores.files",
     "ImageStore": "stores.image_store",
     "SemiDataset": "dataset",
@@ -33,7 +35,7 @@ _LAZY_MODULES = {
 
 __all__ = [
     "DATASETS",
-    "ArrowStore",
+    "EncodedStore",
     "FileStore",
     "ImageStore",
     "SemiDataset",
@@ -54,45 +56,61 @@ def load(
     root: Path | None = None,
     size: int | None = None,
     download: bool = True,
+    unknown_classes: Collection[str] = (),
 ) -> "Source":
-    """Load a benchmark by name, or the user's own pictures: a folder, a .csv or an .npz file.
+    """Load a benchmark by name, or the user's own pictures.
+
+    These are a folder, a .csv, .npz, .parquet, .arrow or .tar file, a pattern such as
+    'shards-{000..099}.tar', or a Hugging Face data set as `hf:PATH` or `hf:NAME`.
 
     Benchmarks are searched under `root`, else in the folder given by FULLMATCH_DATA, else in
     ./data, and downloaded there if they are missing and `download` is True. `size` is the picture
-    size that files are resized to; by default it is chosen from the pictures.
+    size that files are resized to; by default it is chosen from the pictures. Classes named in
+    `unknown_classes` lose their labels, see `data.open_set`.
     """
+    from fullmatch.data.open_set import hide_classes
+
     if size is not None and size < MIN_SIZE:
         raise UserError(f"a picture size of {size} is too small; use {MIN_SIZE} or more")
     if benchmark := DATASETS.get(name_or_path):
         from fullmatch.data.sources.benchmarks import read_benchmark
 
-        return read_benchmark(benchmark, data_root(root), size=size, download=download)
+        source = read_benchmark(benchmark, data_root(root), size=size, download=download)
+        return hide_classes(source, unknown_classes)
+    if is_table(name_or_path):
+        from fullmatch.data.sources.picture_tables import from_table
+
+        source = from_table(name_or_path, size=size, unknown_classes=unknown_classes)
+        return hide_classes(source, unknown_classes)
     path = Path(name_or_path).expanduser()
     if not path.exists():
         raise UserError(
             f"no data set {name_or_path!r}: it is neither a path nor one of "
             f"{', '.join(DATASETS)}{did_you_mean(name_or_path, DATASETS)}"
         )
-    return _load_own(path, size)
+    return hide_classes(_load_own(path, size, unknown_classes), unknown_classes)
 
 
-def _load_own(path: Path, size: int | None) -> "Source":
+def _load_own(path: Path, size: int | None, unknown_classes: Collection[str]) -> "Source":
     """Load the user's own pictures by the kind of file."""
     if path.is_dir():
         from fullmatch.data.sources.folders import from_folder
 
-        return from_folder(path, size=size)
+        return from_folder(path, size=size, unknown_classes=unknown_classes)
     if path.suffix.lower() == ".csv":
         from fullmatch.data.sources.tables import from_csv
 
-        return from_csv(path, size=size)
+        return from_csv(path, size=size, unknown_classes=unknown_classes)
     if path.suffix.lower() == ".npz":
         from fullmatch.data.sources.arrays import from_npz
 
         if size is not None:
             raise UserError(f"the images in {path} already have a size; leave the size out")
         return from_npz(path)
-    raise UserError(f"{path} is not a data set; give a folder of pictures, a .csv or an .npz file")
+    raise UserError(
+        f"{path} is not a data set; give a folder of pictures, or a .csv, .npz, .parquet, .arrow "
+        "or .tar file"
+    )
 
 
 def __getattr__(name: str) -> Any:

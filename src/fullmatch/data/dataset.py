@@ -1,6 +1,7 @@
 """The data of a run: images, labels, and which of the labels training may use."""
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
@@ -22,6 +23,8 @@ class Source:
     test: ImageStore | None = None
     test_labels: Tensor | None = None  # (T,) int64
     classes: tuple[str, ...]
+    unknown_classes: tuple[str, ...] = ()  # classes without labels, see `data.open_set`
+    unknown_test: ImageStore | None = None  # their test images, which are not in `test`
     appearance: Appearance
     benchmark: bool = False  # all labels are known, and a split hides most of them
     notes: tuple[str, ...] = ()  # sentences for the user
@@ -36,23 +39,37 @@ class SemiDataset(Source):
     """A source with the positions of its labeled and unlabeled images."""
 
     labeled: Tensor  # positions of the images whose labels may be used
-    unlabeled: Tensor  # positions of all images, as is usual in semi-supervised learning
+    unlabeled: Tensor  # positions of all images, unless a split chooses some of them
+    balance: bool = True  # whether labeled pictures of small classes may be repeated
     balance_note: str = ""  # the one of `notes` that says which classes are repeated, if any
 
     @classmethod
     def from_source(cls, source: Source, split: Split | None = None) -> "SemiDataset":
-        """Use the labels of a split; without one, use every known label."""
+        """Use the images and labels of a split; without one, use all images and known labels."""
+        unlabeled = torch.arange(len(source.images))
         if split is None:
             labeled = (source.labels >= 0).nonzero().flatten()
         else:
             split.check(source.name, source.labels)
             labeled = torch.tensor(split.labeled, dtype=torch.int64)
+            if split.unlabeled is not None:
+                unlabeled = torch.tensor(split.unlabeled, dtype=torch.int64)
         shared = {field.name: getattr(source, field.name) for field in fields(Source)}
-        return cls(**shared, labeled=labeled, unlabeled=torch.arange(len(source.images)))
+        return cls(**shared, labeled=labeled, unlabeled=unlabeled)
+
+    @property
+    def image_count(self) -> int:
+        """Number of training images, labeled or not, each counted once."""
+        return len(torch.unique(torch.cat([self.labeled, self.unlabeled])))
 
     @property
     def class_prior(self) -> tuple[float, ...]:
-        """Class frequencies of the labeled images."""
+        """Class frequencies of the labeled images, each counted once."""
+        return tuple(count / sum(self.label_counts) for count in self.label_counts)
+
+    @property
+    def batch_prior(self) -> tuple[float, ...]:
+        """Class frequencies in labeled batches, where images of small classes are repeated."""
         counts = torch.bincount(self.labels[self.labeled], minlength=self.num_classes)
         return tuple((counts.double() / counts.sum()).tolist())
 
@@ -86,6 +103,15 @@ def measure_appearance(images: ImageStore, *, flip: bool = True) -> Appearance:
         flip=flip,
         padding=max(1, min(height, width) // 8),
     )
+
+
+def clean_class_name(name: str) -> str:
+    """A class name without needless blanks, in composed Unicode.
+
+    Some file systems and spreadsheets store an accent as a character of its own, which looks equal
+    and would make a second class.
+    """
+    return " ".join(unicodedata.normalize("NFC", name).split())
 
 
 def sort_classes(names: Iterable[str]) -> tuple[str, ...]:

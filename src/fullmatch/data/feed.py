@@ -12,7 +12,7 @@ from torch import Tensor
 from fullmatch import distributed
 from fullmatch.data.dataset import SemiDataset
 from fullmatch.data.sampler import Sampler
-from fullmatch.data.stores.files import FileStore
+from fullmatch.data.stores.encoded import EncodedStore
 from fullmatch.data.stores.image_store import ImageStore
 from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError
@@ -146,21 +146,31 @@ class StreamingFeed:
 
 
 def build_feed(
-    dataset: SemiDataset, *, batch: int, ratio: int, seed: int, device: torch.device
+    dataset: SemiDataset,
+    *,
+    labeled_batch: int,
+    unlabeled_batch: int,
+    seed: int,
+    device: torch.device,
+    repeat_labels: bool = False,
 ) -> Feed:
-    """Build a resident feed if the images fit on the device, else a streaming feed."""
+    """Build a resident feed if the images fit on the device, else a streaming feed.
+
+    `repeat_labels`: a batch of more labeled images than there are has some of them twice.
+    """
     images = dataset.images
-    if isinstance(images, FileStore) and decodes_in_processes(device):
+    if isinstance(images, EncodedStore) and decodes_in_processes(device):
         images = images.with_processes(decoder_count())
     resident = isinstance(images, TensorStore) and fits_on_device(images.images, device)
     home = device if resident else torch.device("cpu")
 
     processes = distributed.processes()
-    if batch % processes or min(len(dataset.labeled), len(dataset.unlabeled)) < processes:
+    uneven = labeled_batch % processes or unlabeled_batch % processes
+    if uneven or min(len(dataset.labeled), len(dataset.unlabeled)) < processes:
         raise UserError(
-            f"{processes} processes cannot share {batch} labeled images per step evenly, or there "
-            "are fewer images than processes; start another number of processes, or change "
-            "training.batch"
+            f"{processes} processes cannot share {labeled_batch} labeled and {unlabeled_batch} "
+            "unlabeled images per step evenly, or there are fewer images than processes; start "
+            "another number of processes, or change training.batch"
         )
 
     def sampled(positions: Tensor, size: int, stream: int) -> SampledSubset:
@@ -172,11 +182,12 @@ def build_feed(
             device=home,
             rank=distributed.rank(),
             world_size=processes,
+            repeat=repeat_labels and stream == 0,
         )
         return SampledSubset(dataset, positions, sampler)
 
-    labeled = sampled(dataset.labeled, batch, 0)
-    unlabeled = sampled(dataset.unlabeled, batch * ratio, 1)
+    labeled = sampled(dataset.labeled, labeled_batch, 0)
+    unlabeled = sampled(dataset.unlabeled, unlabeled_batch, 1)
     if resident and isinstance(images, TensorStore):
         return ResidentFeed(images.to(device), labeled, unlabeled)
     return StreamingFeed(images, labeled, unlabeled, device)

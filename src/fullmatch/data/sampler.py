@@ -1,5 +1,7 @@
 """Which images each step reads: a function of seed and step, the same on every device."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -8,6 +10,9 @@ BLOCK = 256  # steps whose order is computed together, because shuffling per ste
 
 class Sampler:
     """Shuffled epochs cut into full batches; no image occurs twice in a batch.
+
+    A set that is smaller than a batch makes the batch shrink, or, with `repeat`, its images occur
+    several times: the epochs are joined and then cut, as TorchSSL does.
 
     `seek` is called by the host before a step, `positions` inside it. `positions` reads only
     tensors that are written in place, so a recorded step replays with the new order.
@@ -23,19 +28,26 @@ class Sampler:
         device: torch.device,
         rank: int = 0,
         world_size: int = 1,
+        repeat: bool = False,
     ) -> None:
         self.size, self.requested_batch = size, batch
-        # A batch is at most the whole set, rounded down so that processes share it evenly.
-        self.batch = min(batch, size - size % world_size)
         self.seed, self.stream, self.device = seed, stream, device
+        if repeat and size < batch:
+            # The fewest whole epochs that are also whole batches.
+            self.batch, self.used = batch, size
+            steps, epochs = size // math.gcd(size, batch), batch // math.gcd(size, batch)
+        else:
+            # A batch is at most the whole set, rounded down so that processes share it evenly.
+            self.batch = min(batch, size - size % world_size)
+            steps, epochs = size // self.batch, 1
+            self.used = steps * self.batch  # images of an epoch
         self.own_part = slice(
             self.batch * rank // world_size, self.batch * (rank + 1) // world_size
         )  # of each batch, read by this process
-        self.steps_per_epoch = size // self.batch
-        self.epochs = -(-BLOCK // self.steps_per_epoch)
+        times = -(-BLOCK // steps)
+        self.epochs = times * epochs
         self.block = -1
-        rows = self.epochs * self.steps_per_epoch
-        self.order = torch.empty(rows, self.batch, dtype=torch.int64, device=device)
+        self.order = torch.empty(times * steps, self.batch, dtype=torch.int64, device=device)
         self.cursor = torch.zeros(1, dtype=torch.int64, device=device)
 
     def seek(self, step: int) -> None:
@@ -45,8 +57,7 @@ class Sampler:
             shuffled = permutations(
                 self.size, range(first, first + self.epochs), self.seed, self.stream, self.device
             )
-            full_batches = shuffled[:, : self.steps_per_epoch * self.batch]
-            self.order.copy_(full_batches.reshape(self.order.shape))
+            self.order.copy_(shuffled[:, : self.used].reshape(self.order.shape))
             self.block = block
         self.cursor.fill_(row)
 

@@ -45,6 +45,7 @@ def processes() -> int:
 
 
 def rank() -> int:
+    """The number of this process, from 0; 0 if there is only one."""
     return dist.get_rank() if processes() > 1 else 0
 
 

@@ -53,7 +53,9 @@ def compute_scores(probs: Tensor, labels: Tensor) -> Scores:
 def summarize_scores(scores: Scores) -> dict[str, float]:
     """The numbers worth a line of the log."""
     top5 = {} if scores.top5 is None else {"top5": scores.top5}
-    return {"top1": scores.top1, **top5, "ece": scores.ece}
+    balanced = scores.balanced_accuracy if scores.uneven else None
+    more = {} if balanced is None else {"balanced_accuracy": balanced}
+    return {"top1": scores.top1, **top5, "ece": scores.ece, **more}
 
 
 def finalize_scores(scores: Scores, curve: Sequence[float] = ()) -> FinalScores:

@@ -1,6 +1,14 @@
 """Results in sentences, for the terminal, reports and cards; needs no torch."""
 
-from fullmatch.storage.result import Estimate, PairedComparison, RunResult
+from collections.abc import Sequence
+
+from fullmatch.storage.result import (
+    Estimate,
+    OpenSetScores,
+    PairedComparison,
+    RunResult,
+    mean_recall,
+)
 
 LISTED = 10  # classes that were not measured; more are counted
 
@@ -33,6 +41,45 @@ def describe_comparison(result: RunResult, images: str = "images") -> str:
     return (
         f"{describe_subject(result, images)} {describe_gain(result.comparison)} compared with the "
         "same network trained on the labels only."
+    )
+
+
+def describe_open_set(classes: Sequence[str], scores: OpenSetScores | None) -> str:
+    """How well images of unknown classes are recognized; empty without such classes."""
+    if not classes:
+        return ""
+    more = f" and {len(classes) - LISTED} more" if len(classes) > LISTED else ""
+    names = f"{', '.join(classes[:LISTED])}{more}"
+    if scores is None:
+        return f"Unknown classes without test images: {names}."
+    images = "test image" if scores.images == 1 else "test images"
+    text = (
+        f"Unknown classes ({names}): {scores.images:,} {images}, separated from those of known "
+        f"classes with an AUROC of {percent(scores.auroc)} (50 % is chance)"
+    )
+    if scores.balanced_accuracy is None or scores.unknown_accuracy is None:
+        return f"{text}."
+    return (
+        f"{text}; {percent(scores.unknown_accuracy)} of them are predicted as unknown, and the "
+        f"mean accuracy over all classes and unknown is {percent(scores.balanced_accuracy)}."
+    )
+
+
+def describe_recall(result: RunResult) -> str:
+    """Balanced accuracy and the weakest class, where classes are uneven; else empty."""
+    recalls: Sequence[float | None] = ()
+    if result.teacher is not None:
+        recalls = result.teacher.per_class
+    elif result.estimate is not None:
+        recalls = [result.estimate.per_class.get(name) for name in result.classes]
+    balanced = mean_recall(recalls)
+    if balanced is None or not result.uneven:
+        return ""
+    pairs = zip(recalls, result.classes, strict=True)
+    lowest, name = min((recall, name) for recall, name in pairs if recall is not None)
+    return (
+        f"Classes are uneven: balanced accuracy (the mean of the classes' recalls) "
+        f"{percent(balanced)}; lowest recall {percent(lowest)}, of class {name}."
     )
 
 

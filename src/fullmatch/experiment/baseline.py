@@ -14,8 +14,9 @@ from fullmatch.experiment.feature_pass import PassOptions
 from fullmatch.experiment.identity import check_unchanged
 from fullmatch.experiment.leakage import LEAKED
 from fullmatch.experiment.presets import labels_only
-from fullmatch.experiment.run import Run, resume, start
+from fullmatch.experiment.run import Run
 from fullmatch.experiment.settings import read_config
+from fullmatch.experiment.start import resume, start
 from fullmatch.storage.predictions import Predictions
 from fullmatch.storage.result import PairedComparison, Verdict
 from fullmatch.storage.run_folder import RunFolder

@@ -17,7 +17,7 @@ from fullmatch.config import ExperimentConfig
 from fullmatch.core import Appearance
 from fullmatch.data import DATASETS, SemiDataset, Source, TensorStore, draw_split
 from fullmatch.experiment.build import Assembly
-from fullmatch.experiment.inputs import choose_split, load_source
+from fullmatch.experiment.inputs import choose_split, load_source, with_unknown_classes
 from fullmatch.experiment.machine import device_name, versions
 from fullmatch.experiment.settings import display_name
 from fullmatch.training.step import autocast
@@ -131,7 +131,9 @@ def take_first_step(config: ExperimentConfig) -> tuple[Assembly, float]:
     run = Assembly(config, load_images(config))
     run.trainer.schedule = replace(run.trainer.schedule, steps=FOREVER, checkpoint_every=FOREVER)
     run.trainer.evaluate = None
-    run.step.mark = StageTimer(run.device)
+    timer = StageTimer(run.device)
+    for step in run.steps.values():
+        step.mark = timer
     advance(run, 1)
     return run, time.perf_counter() - started
 
@@ -140,7 +142,7 @@ def load_images(config: ExperimentConfig) -> SemiDataset:
     """Noise for the name of a benchmark; the pictures themselves for anything else."""
     if config.data.name in DATASETS:
         return make_noise(config)
-    source = load_source(config)
+    source = load_source(with_unknown_classes(config))
     return SemiDataset.from_source(source, choose_split(config, source))
 
 

@@ -1,5 +1,7 @@
 """From a config to everything a step needs: data, algorithm and training meet here."""
 
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -8,11 +10,22 @@ import torch
 from torch import Tensor
 
 from fullmatch import data, distributed
+from fullmatch.algorithms.self_supervised import FindOtherView
 from fullmatch.augment.views import Augmenter
 from fullmatch.config import ExperimentConfig
-from fullmatch.core import Algorithm, Network, Task, Views
+from fullmatch.core import (
+    Algorithm,
+    Appearance,
+    Batch,
+    DrawnSets,
+    Network,
+    Objective,
+    Task,
+    Views,
+    as_spec,
+)
 from fullmatch.data import SemiDataset
-from fullmatch.data.feed import Feed, build_feed
+from fullmatch.data.feed import Feed, RawBatch, build_feed
 from fullmatch.data.stores.embeddings import EmbeddingStore
 from fullmatch.errors import UserError
 from fullmatch.evaluation.scores import compute_scores, predict_probabilities
@@ -20,10 +33,12 @@ from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.feature_pass import FrozenFeatures
 from fullmatch.experiment.machine import choose_device, device_name
 from fullmatch.experiment.probe import fit_initial_head
+from fullmatch.experiment.recipe import apply_training_settings
 from fullmatch.experiment.warm_start import load_initial_weights
 from fullmatch.models import build_network, feature_map_shape
-from fullmatch.models.frozen import FrozenNetwork, HeadNetwork
+from fullmatch.models.frozen import FrozenNetwork, HeadNetwork, TunedNetwork
 from fullmatch.models.kernels import register_operators, synchronize_batch_norms
+from fullmatch.models.layers import layer_scales
 from fullmatch.models.weights import use_published_normalization
 from fullmatch.storage.result import Scores
 from fullmatch.training.cached_views import CachedViews
@@ -35,14 +50,18 @@ from fullmatch.training.execution import (
     resolve_execution,
     resolve_precision,
 )
+from fullmatch.training.optimizer import records_steps
+from fullmatch.training.phases import MAIN, Phase, PhasedStep, Phases
 from fullmatch.training.process import apply_process_settings
 from fullmatch.training.randomness import preserve_rng
-from fullmatch.training.schedule import Schedule, learning_rate
+from fullmatch.training.schedule import Schedule, ema_decay, learning_rate
 from fullmatch.training.state import TrainState
+from fullmatch.training.statistics import measure_statistics
 from fullmatch.training.step import Augmentation, Loss, TrainingStep, autocast
 from fullmatch.training.trainer import Trainer
 
 EVALUATION_BATCH = 500
+StepParts = tuple[Callable[[RawBatch], Batch], Callable[[Batch, Tensor], Objective]]
 
 
 @dataclass(frozen=True)
@@ -90,13 +109,15 @@ class Assembly:
         self.task = self.describe_task(student)
         self.state = self.build_state(student)
         feed = self.build_feed()
-        self.step = self.build_step(feed)
+        self.steps = self.build_steps(feed)
         self.trainer = self.build_trainer(feed)
+        if self.config.training.pseudo_labels == "teacher" and not self.started:
+            self.measure_statistics()
 
     def build_network(self) -> Network:
         """The network with the weights that it starts from, and the views that fit them."""
-        if self.config.model.body == "frozen":
-            return self.build_head()
+        if self.config.model.body != "trained":
+            return self.build_on_pretrained()
         model = self.config.model
         student = build_network(
             model.name,
@@ -104,6 +125,7 @@ class Assembly:
             self.view_shape(),
             pretrained=model.pretrained and self.started is None,
             norm_momentum=model.norm_momentum,
+            torchssl_blocks=model.torchssl_blocks,
         )
         if self.started is None:
             self.started = load_initial_weights(model, student, self.dataset.classes)
@@ -111,27 +133,37 @@ class Assembly:
         appearance = self.dataset.appearance
         if model.pretrained or model.start or model.weights:
             appearance = use_published_normalization(appearance, student)
-        self.augment = Augmenter(appearance, self.config.data.strong).to(self.device)
+        self.augment = self.build_views(appearance)
         if distributed.processes() > 1 and (unsynchronized := synchronize_batch_norms(student)):
             self.notes.append(f"{unsynchronized} norm layers of {model.name} are not synchronized")
         return student
 
-    def build_head(self) -> Network:
-        """Only the head, since the body's embeddings were computed before."""
+    def build_views(self, appearance: Appearance) -> Augmenter:
+        config = self.config
+        return Augmenter(appearance, config.data.strong, config.augment).to(self.device)
+
+    def build_on_pretrained(self) -> Network:
+        """Only the head where the body is frozen: its embeddings were computed before."""
         features = self.features
         if features is None:
-            raise UserError("model.body = frozen only works with fullmatch train; leave it out")
-        self.augment = Augmenter(features.model.appearance, self.config.data.strong).to(self.device)
+            body = self.config.model.body
+            raise UserError(f"model.body = {body} only works with fullmatch train; leave it out")
+        self.augment = self.build_views(features.model.appearance)
         student = HeadNetwork(features.training.shape[2], self.dataset.num_classes)
         if self.started is None:
             self.started = features.model.note
             fit_initial_head(student, self.config, self.dataset, features)
         self.notes += [self.started] if self.started else []
-        return student
+        return student if self.frozen else tune_from(features, student)
+
+    @property
+    def frozen(self) -> bool:
+        """Whether training reads embeddings that were computed before, instead of images."""
+        return self.config.model.body == "frozen"
 
     def describe_task(self, student: Network) -> Task:
         image = self.view_shape()
-        if self.features is not None:
+        if self.frozen and self.features is not None:
             image = (self.features.training.shape[2], 1, 1)
         feature_map = feature_map_shape(student, image)
         return Task(
@@ -142,81 +174,136 @@ class Assembly:
             image=image,
             features=feature_map[0],
             feature_map=feature_map,
+            batch_prior=self.dataset.batch_prior,
         )
 
     def build_state(self, student: Network) -> TrainState:
         algorithm = self.config.algorithm.build(self.task)
-        algorithm.weak_gradient = self.config.training.weak_gradient
+        apply_training_settings(algorithm, self.config.training)
         optimizer = self.config.optimizer
+        self_supervised = self.phases.start > 0
         return TrainState(
             student,
             algorithm,
-            weight_decay=optimizer.weight_decay,
-            momentum=optimizer.momentum,
-            nesterov=optimizer.nesterov,
+            optimizer=optimizer,
             device=self.device,
+            rate_scales=layer_scales(student, optimizer.layer_decay),
+            pretext=FindOtherView(self.task) if self_supervised else None,
         )
+
+    @property
+    def phases(self) -> Phases:
+        training = self.config.training
+        return Phases(training.steps, training.curriculum, training.self_supervised)
 
     def build_feed(self) -> Feed:
         config, training = self.config, self.config.training
-        ratio = config.algorithm.ratio if training.ratio is None else training.ratio
         dataset = self.dataset
-        if self.features is not None:
+        if self.frozen and self.features is not None:
             rows = self.features.training[:, :, None]
             dataset = replace(dataset, images=EmbeddingStore(rows))
+        sets = as_spec(config.algorithm).arrange(
+            DrawnSets(
+                dataset.labeled,
+                dataset.labels[dataset.labeled],
+                dataset.unlabeled,
+                training.batch,
+                training.unlabeled_batch(config.algorithm.ratio),
+            )
+        )
+        labels = dataset.labels.index_put((sets.labeled,), sets.labels)
         feed = build_feed(
-            dataset, batch=training.batch, ratio=ratio, seed=config.seed, device=self.device
+            replace(dataset, labels=labels, labeled=sets.labeled, unlabeled=sets.unlabeled),
+            labeled_batch=sets.labeled_batch,
+            unlabeled_batch=sets.unlabeled_batch,
+            seed=config.seed,
+            device=self.device,
+            repeat_labels=training.repeat_labels,
         )
         self.notes += feed.notes
         return feed
 
-    def build_step(self, feed: Feed) -> TrainingStep:
+    def build_steps(self, feed: Feed) -> dict[Phase, TrainingStep]:
+        """One step per phase; phases with the same objective share its compiled code."""
         training = self.config.training
-        self.execution = resolve_execution(training.execution, self.device)
+        self.execution = resolve_execution(
+            training.execution, self.device, recordable=records_steps(self.config.optimizer)
+        )
         precision = resolve_precision(training.precision, self.device)
         self.bf16 = precision == "bf16"
         count = distributed.processes()
         name = device_name(self.device)
         where = f"{count} x {name}" if count > 1 else name
         self.notes.append(f"runs on {where}: {self.execution}, {precision}")
-        # Not compiled, for code that looks at parts of a step.
-        algorithm = self.state.algorithm
-        self.augmentation = self.build_augmentation(algorithm.views)
-        self.loss = Loss(self.state.student, self.state.teacher, algorithm)
-        if not self.eager:
+        if self.compiled:
             register_operators()
-        return TrainingStep(
-            self.state,
-            feed,
-            self.augmentation if self.eager else compile_augmentation(self.augmentation),
-            self.loss if self.eager else compile_loss(self.loss),
-            ema=training.ema,
-            clip=self.config.optimizer.clip,
-            bf16=self.bf16,
-        )
+        state, pretext = self.state, self.state.pretext
+        # Not compiled, for code that looks at parts of a step.
+        self.augmentation = self.build_augmentation(state.algorithm.views)
+        self.loss = Loss(state.student, state.teacher, state.algorithm)
+        parts = {False: self.compile_parts(self.augmentation, self.loss)}
+        if pretext is not None:
+            augmentation = self.build_augmentation(pretext.views)
+            loss = Loss(state.student, state.teacher, pretext)
+            parts[True] = self.compile_parts(augmentation, loss)
+        return {
+            phase: TrainingStep(
+                state,
+                feed,
+                *parts[phase.self_supervised],
+                ema=training.ema if training.ema_schedule == "constant" else None,
+                clip=self.config.optimizer.clip,
+                bf16=self.bf16,
+                accumulate=training.accumulate,
+                phase=phase,
+            )
+            for phase in self.phases.all()
+        }
+
+    @property
+    def step(self) -> TrainingStep:
+        """The step of the last phase, with the whole batch."""
+        return self.steps[MAIN]
+
+    def compile_parts(self, augmentation: Augmentation | CachedViews, loss: Loss) -> StepParts:
+        if not self.compiled:
+            return augmentation, loss
+        own = isinstance(augmentation, Augmentation) and augmentation.augment.own
+        views = augmentation if own else compile_augmentation(augmentation)
+        return views, compile_loss(loss)
 
     def build_augmentation(self, views: Views) -> Augmentation | CachedViews:
-        if self.features is None:
-            return Augmentation(self.augment, views)
+        join = self.config.training.labeled_view == "both" and bool(views.labeled)
+        if not self.frozen or self.features is None:
+            return Augmentation(self.augment, views, join_labeled=join)
+        if join:
+            raise UserError(
+                "training.labeled_view = both does not work with a frozen body; use weak or strong"
+            )
         columns = {"plain": (0,), "weak": self.features.weak, "strong": self.features.strong}
         return CachedViews(views, columns)
 
     def build_trainer(self, feed: Feed) -> Trainer:
         training, optimizer = self.config.training, self.config.optimizer
-        graph = self.execution == "graph"
-        recorded = RecordedStep(self.step, self.notes.append) if graph else self.step
+        graph = self.execution in ("graph", "recorded")
+        steps = {
+            phase: RecordedStep(step, self.notes.append) if graph else step
+            for phase, step in self.steps.items()
+        }
+        advance = PhasedStep(steps, lambda: self.phases.at(self.state.step))
         return Trainer(
             self.state,
             feed,
-            explain_out_of_memory(recorded, self.device, training.batch),
+            explain_out_of_memory(advance, self.device, training.batch),
             Schedule(
                 steps=training.steps,
-                rate=lambda at: learning_rate(
-                    at, training.steps, base=optimizer.rate, cosine=optimizer.cosine
-                ),
+                rate=lambda at: learning_rate(at, training.steps, optimizer),
                 log_every=training.log_every,
                 evaluate_every=training.evaluate_every,
                 checkpoint_every=training.checkpoint_every,
+                ema=None
+                if training.ema_schedule == "constant"
+                else lambda at: ema_decay(at, training.steps, training),
             ),
             seed=self.config.seed,
             # A benchmark's test images are looked at during training, and numbers chosen on them
@@ -225,9 +312,16 @@ class Assembly:
             announce=self.announce if distributed.processes() > 1 else None,
         )
 
+    def measure_statistics(self) -> None:
+        """The running statistics that the first pseudo-labels use."""
+        first = self.dataset.unlabeled[:EVALUATION_BATCH]
+        images = self.augment(self.dataset.images.read(first).to(self.device), "plain")
+        measure_statistics(self.state.student, images)
+        self.state.copy_statistics()
+
     @property
-    def eager(self) -> bool:
-        return self.execution == "eager"
+    def compiled(self) -> bool:
+        return self.execution in ("compiled", "graph")
 
     def announce(self, what: str) -> None:
         """Tell the other processes what is done next, and before that, what they train."""
@@ -247,7 +341,7 @@ class Assembly:
         return (channels, crop, crop) if crop else (channels, height, width)
 
     def predict(self, who: str, images: data.ImageStore) -> Tensor:
-        if self.features is not None and self.features.test is not None:
+        if self.frozen and self.features is not None and self.features.test is not None:
             return self.predict_embeddings(who, self.features.test)
         classifier = self.classifier(who).eval()
         with autocast(self.device, self.bf16):
@@ -260,7 +354,7 @@ class Assembly:
         """Class probabilities of embeddings (N, D)."""
         network, algorithm = self.trained(who)
         network.eval()
-        return algorithm.predict(network, rows.to(self.device)[:, :, None, None])
+        return algorithm.predict(network, rows.to(self.device).float()[:, :, None, None])
 
     def trained(self, who: str) -> tuple[Network, Algorithm]:
         state = self.state
@@ -270,7 +364,7 @@ class Assembly:
 
     def classifier(self, who: str) -> Classifier:
         network, algorithm = self.trained(who)
-        if self.features is not None:
+        if self.frozen and self.features is not None:
             network = join_head(self.features, network).to(self.device)
         return Classifier(
             network,
@@ -296,6 +390,14 @@ class Assembly:
         test = self.dataset.test
         assert test is not None
         return test.to(self.device) if isinstance(test, data.TensorStore) else test
+
+
+def tune_from(features: FrozenFeatures, head: HeadNetwork) -> TunedNetwork:
+    """The whole network, to be trained from a fitted head and the published weights."""
+    body = copy.deepcopy(features.model.body).cpu()
+    tuned = TunedNetwork(body, copy.deepcopy(features.embedding), head.head.out_features)
+    tuned.head.load_state_dict(head.head.state_dict())
+    return tuned
 
 
 def join_head(features: FrozenFeatures, network: Network) -> FrozenNetwork:

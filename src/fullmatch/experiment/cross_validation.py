@@ -17,17 +17,19 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from fullmatch.algorithms import name_of
-from fullmatch.config import ExperimentConfig, config_table, fingerprint, without_added_defaults
-from fullmatch.data import SemiDataset, TensorStore
+from fullmatch.config import ExperimentConfig, fingerprint, identifying_table
+from fullmatch.data import SemiDataset
 from fullmatch.data.quality.cleaning import balance_classes
 from fullmatch.data.quality.duplicates import find_exact_duplicates
 from fullmatch.data.quality.fingerprints import compute_digests
+from fullmatch.data.stores.features import read_store
 from fullmatch.evaluation.intervals import wilson_interval
 from fullmatch.evaluation.paired import compare_paired
 from fullmatch.experiment.build import Assembly
 from fullmatch.experiment.feature_pass import FrozenFeatures
 from fullmatch.experiment.identity import hash_dataset
 from fullmatch.experiment.presets import labels_only, with_steps
+from fullmatch.files.reading import require_regular
 from fullmatch.storage.result import Accuracy, Estimate
 from fullmatch.storage.tensors import write_tensors
 from fullmatch.training.randomness import preserve_rng, seed_step
@@ -39,6 +41,21 @@ VERY_FEW = 30  # labels below which every part is held out twice
 SHORTER = 3  # the final model trains this many times longer than the models of the folds
 MOST_HELD_OUT = 2000  # more add nothing to the estimate
 HELD_OUT = "held-out.safetensors"
+
+
+@dataclass(frozen=True)
+class FoldOptions:
+    """How labels are held out, and how long the models of the folds train at least."""
+
+    folds: int = FOLDS
+    many: int = MANY
+    very_few: int = VERY_FEW
+    least_steps: int = LEAST_STEPS
+    shorter: int = SHORTER
+    baseline: bool = True  # also train models on the labels only
+
+
+DEFAULT_FOLDS = FoldOptions()
 
 
 @dataclass(frozen=True)
@@ -57,9 +74,9 @@ class FoldProgress:
         return (self.fold + (self.baseline + self.step / self.steps) / 2) / self.folds
 
 
-def fold_steps(steps: int, least: int | None = None) -> int:
-    """Steps of a fold's model: a third of the final model's, but `LEAST_STEPS` if it has them."""
-    return min(steps, max(LEAST_STEPS if least is None else least, steps // SHORTER))
+def fold_steps(steps: int, least: int = LEAST_STEPS, shorter: int = SHORTER) -> int:
+    """Steps of a fold's model: a part of the final model's, but `least` if it has them."""
+    return min(steps, max(least, steps // shorter))
 
 
 class CrossValidation:
@@ -72,29 +89,41 @@ class CrossValidation:
         config: ExperimentConfig,
         dataset: SemiDataset,
         folder: Path,
-        least_steps: int | None = None,
+        options: FoldOptions = DEFAULT_FOLDS,
         features: FrozenFeatures | None = None,
     ) -> None:
         self.dataset, self.folder, self.features = dataset, folder, features
+        self.options = options
         self.digests = compute_digests(dataset.images)
-        self.folds = draw_folds(dataset, self.digests, config.seed)
+        self.folds = draw_folds(dataset, self.digests, config.seed, options)
         # Earlier weights may have been trained on the labels that are held out here.
         self.without_start = config.model.start is not None
         fresh = replace(config, baseline=False, model=replace(config.model, start=None))
         # A head is trained in seconds, and needs no shortening.
-        steps = config.training.steps
-        short = fresh.model.body == "trained"
-        self.config = with_steps(fresh, fold_steps(steps, least_steps)) if short else fresh
+        steps = fold_steps(config.training.steps, options.least_steps, options.shorter)
+        self.config = with_steps(fresh, steps) if fresh.model.body == "trained" else fresh
         self.predictions: dict[bool, list[Tensor]] = {False: [], True: []}  # by: baseline?
 
     def run(self) -> Iterator[FoldProgress]:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.predictions = {False: [], True: []}
         for fold, held_out in enumerate(self.folds):
-            for baseline in (False, True):
+            for baseline in (False, True) if self.options.baseline else (False,):
                 yield from self.run_fold(fold, held_out, baseline)
-        if self.folds:
+        if self.folds and self.options.baseline:
             self.estimate = self.summarize()
+
+    @property
+    def count(self) -> int:
+        return len(self.folds)
+
+    def accuracy(self, *, baseline: bool = False) -> Accuracy | None:
+        """On the held-out labels of all folds that `run` has trained; None without any."""
+        if not self.folds:
+            return None
+        hits = hit_rates(self.folds, self.predictions[baseline], self.dataset.labels)
+        mean_hit = float(hits.mean())
+        return Accuracy(accuracy=mean_hit, interval=wilson_interval(mean_hit, len(hits)))
 
     def run_fold(self, fold: int, held_out: Tensor, baseline: bool) -> Iterator[FoldProgress]:
         """Train without the held-out labels, and predict them; saved predictions are reused."""
@@ -136,7 +165,7 @@ class CrossValidation:
             interval=wilson_interval(accuracy, len(index)),
             held_out=len(index),
             labels=len(torch.unique(self.dataset.labeled)),
-            unlabeled=len(self.dataset.unlabeled),
+            unlabeled=self.dataset.image_count,
             folds=len(self.folds) // repeats,
             repeats=repeats,
             steps=self.config.training.steps,
@@ -149,13 +178,15 @@ class CrossValidation:
         )
 
 
-def draw_folds(dataset: SemiDataset, digests: list[bytes], seed: int) -> list[Tensor]:
+def draw_folds(
+    dataset: SemiDataset, digests: list[bytes], seed: int, options: FoldOptions = DEFAULT_FOLDS
+) -> list[Tensor]:
     """Positions that each fold holds out; classes are spread evenly, duplicates stay together."""
     labeled = torch.unique(dataset.labeled)
     generator = torch.Generator().manual_seed(seed)
     folds: list[Tensor] = []
-    for _ in range(2 if len(labeled) < VERY_FEW else 1):
-        heaps: list[list[int]] = [[] for _ in range(FOLDS)]
+    for _ in range(2 if len(labeled) < options.very_few else 1):
+        heaps: list[list[int]] = [[] for _ in range(options.folds)]
         turn = 0
         for code in range(dataset.num_classes):
             members = labeled[dataset.labels[labeled] == code]
@@ -163,9 +194,9 @@ def draw_folds(dataset: SemiDataset, digests: list[bytes], seed: int) -> list[Te
             if len(groups) < 2:
                 continue  # a class whose only label is held out could not be learned
             for at in torch.randperm(len(groups), generator=generator).tolist():
-                heaps[turn % FOLDS] += groups[at]
+                heaps[turn % options.folds] += groups[at]
                 turn += 1
-        used = heaps if len(labeled) < MANY else heaps[:1]
+        used = heaps if len(labeled) < options.many else heaps[:1]
         folds += [
             torch.tensor(sorted(heap[:: -(-len(heap) // MOST_HELD_OUT)])) for heap in used if heap
         ]
@@ -194,7 +225,7 @@ def without_held_out(dataset: SemiDataset, held_out: Tensor, digests: list[bytes
             labels=labels,
             labeled=labeled[free[labeled]],
             unlabeled=dataset.unlabeled[free[dataset.unlabeled]],
-            test=TensorStore(dataset.images.read(held_out).cpu()),
+            test=read_store(dataset.images, held_out),
             test_labels=dataset.labels[held_out],
             benchmark=False,
         )
@@ -211,7 +242,7 @@ def predict_held_out(model: Assembly) -> Tensor:
 def fold_marks(config: ExperimentConfig, dataset: SemiDataset) -> list[str]:
     """What identifies a fold's predictions: settings and data; also as in earlier versions."""
     data_hash = hash_dataset(dataset)
-    table = without_added_defaults(config_table(config, name_of))
+    table = identifying_table(config, name_of)
     # Earlier versions hashed less of the data.
     return [fingerprint({"config": table, "data": part}) for part in (data_hash, data_hash[:32])]
 
@@ -219,13 +250,15 @@ def fold_marks(config: ExperimentConfig, dataset: SemiDataset) -> list[str]:
 def read_fold(path: Path, marks: list[str]) -> Tensor | None:
     """The predictions of a finished fold; None where there are none, or others."""
     try:
+        require_regular(path)
         with safe_open(path, framework="pt") as file:
             if (file.metadata() or {}).get("mark") not in marks:
                 return None
             probabilities: Tensor = file.get_tensor("probabilities")
-            return probabilities
-    except (OSError, SafetensorError):
+    except (OSError, ValueError, SafetensorError):
         return None
+    usable = probabilities.ndim == 2 and probabilities.isfinite().all()
+    return probabilities if usable else None
 
 
 def mean_by_picture(folds: list[Tensor], predictions: list[Tensor]) -> tuple[Tensor, Tensor]:

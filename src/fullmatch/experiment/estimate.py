@@ -1,24 +1,33 @@
 """A finished run without a test set: measured by cross-validation, and calibrated with it."""
 
 from dataclasses import replace
+from pathlib import Path
 
-from safetensors.torch import load_file
+import torch
+from torch import Tensor
 
 from fullmatch.data import Source
 from fullmatch.evaluation.calibration import calibrate
-from fullmatch.experiment.cross_validation import HELD_OUT, CrossValidation
+from fullmatch.experiment.cross_validation import (
+    DEFAULT_FOLDS,
+    HELD_OUT,
+    CrossValidation,
+    FoldOptions,
+)
 from fullmatch.experiment.feature_pass import PassOptions
 from fullmatch.experiment.identity import check_unchanged, hash_dataset
 from fullmatch.experiment.inputs import (
     RunInputs,
     add_features,
     choose_split,
+    hide_unknown_classes,
     load_source,
     prepare_dataset,
 )
 from fullmatch.experiment.settings import read_config
+from fullmatch.storage.predictions import read_predictions
 from fullmatch.storage.result import HealthFinding, RunResult
-from fullmatch.storage.run_folder import RunFolder
+from fullmatch.storage.run_folder import RunFolder, read_file
 from fullmatch.training.health import TunableSettings, check_confidence
 
 NOTHING_HELD_OUT = (
@@ -28,7 +37,7 @@ NOTHING_HELD_OUT = (
 
 
 def prepare_estimate(
-    folder: RunFolder, source: Source | None = None, *, least_steps: int | None = None
+    folder: RunFolder, source: Source | None = None, *, folds: FoldOptions = DEFAULT_FOLDS
 ) -> CrossValidation | None:
     """The cross-validation that a finished run still lacks; None where it has a test or is done.
 
@@ -38,12 +47,12 @@ def prepare_estimate(
     if not result.lacks_estimate:
         return None
     config = read_config(folder)
-    source = load_source(config) if source is None else source
+    source = load_source(config) if source is None else hide_unknown_classes(config, source)
     dataset = prepare_dataset(config, source, choose_split(config, source))
     check_unchanged(dataset, hash_dataset(dataset), result.data_hash, f"{folder.path} was trained")
     inputs = RunInputs(source, None, dataset)
     inputs, _ = add_features(inputs, config, PassOptions(folder=folder.feature_cache))
-    return CrossValidation(config, dataset, folder.estimate, least_steps, inputs.features)
+    return CrossValidation(config, dataset, folder.estimate, folds, inputs.features)
 
 
 def calibrate_compared(folder: RunFolder) -> None:
@@ -53,9 +62,15 @@ def calibrate_compared(folder: RunFolder) -> None:
     fitted = result.calibration is not None or result.algorithm_name == "supervised"
     if chosen is None or fitted or not held_out.exists():
         return
-    tensors = load_file(held_out)
-    calibration = calibrate(tensors["probabilities"], tensors["labels"])
+    calibration = calibrate(*read_held_out(held_out, folder))
     folder.write_result(replace(result, calibration=calibration))
+
+
+def read_held_out(path: Path, folder: RunFolder) -> tuple[Tensor, Tensor]:
+    """Probabilities and labels of the held-out pictures."""
+    advice = f"delete the folder {path.parent}, then run: {folder.resume_command}"
+    predictions = read_file(path, read_predictions, advice)
+    return torch.from_numpy(predictions.probabilities), torch.from_numpy(predictions.labels)
 
 
 def store_estimate(folder: RunFolder, validation: CrossValidation) -> RunResult:
@@ -65,11 +80,10 @@ def store_estimate(folder: RunFolder, validation: CrossValidation) -> RunResult:
     if estimate is None:
         result = replace(result, estimate_missing=NOTHING_HELD_OUT)
     else:
-        held_out = load_file(validation.folder / HELD_OUT)
         result = replace(
             result,
             estimate=estimate,
-            calibration=calibrate(held_out["probabilities"], held_out["labels"]),
+            calibration=calibrate(*read_held_out(validation.folder / HELD_OUT, folder)),
             health=(*result.health, *find_overconfidence(folder, result, estimate.accuracy)),
         )
     folder.write_result(result)

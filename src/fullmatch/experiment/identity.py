@@ -24,6 +24,8 @@ def hash_dataset(dataset: SemiDataset) -> str:
     others.update(dataset.unlabeled.cpu().numpy().tobytes())
     if dataset.test_labels is not None:
         others.update(dataset.test_labels.cpu().numpy().tobytes())
+    if dataset.unknown_test is not None and not dataset.benchmark:
+        others.update(hash_files(dataset.unknown_test).encode())
     return labels.hexdigest()[:16] + hash_pictures(dataset.images) + others.hexdigest()[:16]
 
 

@@ -1,5 +1,6 @@
 """Which pictures a run was trained on, saved as digests: none of them may measure it."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from fullmatch.data import DATASETS, FileStore, ImageStore, SemiDataset
 from fullmatch.data.quality.fingerprints import compute_digests
 from fullmatch.experiment.build import Assembly
 from fullmatch.experiment.settings import read_config
+from fullmatch.files.reading import require_regular
 from fullmatch.storage.result import HealthFinding
 from fullmatch.storage.run_folder import RunFolder, read_file
 
+SHAPE = re.compile(r"[1-9]\d{0,5}(x[1-9]\d{0,5}){2}")  # channels, height and width
 LEAKED = "test seen before"  # the kind of finding
 Learned = Mapping[str, Tensor]  # digests, by the shape of the pictures they were taken of
 
@@ -52,8 +55,17 @@ def read_learned(folder: RunFolder) -> Learned:
     """What a run wrote down; nothing for a benchmark, or for a run of an early version."""
     if not folder.learned.exists():
         return {}
-    advice = "restore it, or delete it and check that no test picture was trained on"
-    return read_file(folder.learned, load_file, advice)
+    return read_file(folder.learned, parse_learned, folder.repair)
+
+
+def parse_learned(path: Path) -> Learned:
+    """`ValueError` says what is wrong with the file."""
+    require_regular(path)
+    learned = load_file(path)
+    for name, keys in learned.items():
+        if not SHAPE.fullmatch(name) or keys.dtype != torch.int64 or keys.ndim != 1:
+            raise ValueError("it does not hold digests of pictures")
+    return learned
 
 
 def list_unknowns(run: Assembly) -> list[str]:

@@ -78,7 +78,6 @@ def join_training(announced: Announcement) -> Assembly:
     """The same state as in the first process."""
     run = Assembly(announced.config, announced.dataset, started="")
     run.state.load_state_dict(announced.tensors, step=announced.step, metrics=announced.metrics)
-    if run.state.totals.sums is not None:
-        run.state.totals.sums.zero_()  # the first process has counted these already
+    run.state.totals.sums.zero_()  # the first process has counted these already
     run.state.train()
     return run

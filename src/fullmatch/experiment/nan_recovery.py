@@ -4,9 +4,9 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from torch import zeros_like
+import torch
 
-from fullmatch.errors import NonFiniteLoss, many
+from fullmatch.errors import NonFiniteLoss, pluralize
 from fullmatch.experiment.run import Run
 from fullmatch.storage.checkpoints import (
     Checkpoint,
@@ -48,15 +48,18 @@ def train_with_rollback(run: Run) -> Iterator[Record]:
 
 
 def restore_in_place(run: Run, checkpoint: Checkpoint) -> None:
-    """Restore a state without new tensors, since a recorded step keeps writing to the same sums."""
-    totals = run.state.totals
-    sums = totals.sums
-    if sums is not None and not checkpoint.facts.metrics:  # saved before the first step
-        facts = replace(checkpoint.facts, metrics=tuple(totals.names))
-        checkpoint = Checkpoint(checkpoint.tensors | {"totals": zeros_like(sums).cpu()}, facts)
+    """Restore a state, but keep the names of metrics: recorded steps go on reporting all of them.
+
+    The checkpoint has fewer if it was saved before the first step, or in a self-supervised start.
+    """
+    names = run.state.totals.names
+    if names:
+        totals = torch.zeros(len(names), 2)
+        saved = checkpoint.tensors.get("totals", totals)
+        totals[: len(saved)] = saved
+        facts = replace(checkpoint.facts, metrics=tuple(names))
+        checkpoint = Checkpoint(checkpoint.tensors | {"totals": totals}, facts)
     run.restore(checkpoint)
-    if sums is not None and totals.sums is not None:
-        totals.sums = sums.copy_(totals.sums)
 
 
 def reduced_rate(rate: Callable[[int], float], steps: list[int]) -> Callable[[int], float]:
@@ -75,8 +78,8 @@ def describe_failure(run: Run, times: int) -> str:
     rate = optimizer.rate / 3 ** (times + 1)
     clip = TunableSettings(clip=optimizer.clip).lower_clip()
     message = (
-        f", though the run went back {many(times, 'time')}, each time to a third of the learning "
-        f"rate: train again with --set optimizer.rate={rate:.4g} or {clip}"
+        f", though the run went back {pluralize(times, 'time')}, each time to a third of the "
+        f"learning rate: train again with --set optimizer.rate={rate:.4g} or {clip}"
     )
     if len(run.folder.read_records()) > 1:
         return message

@@ -1,32 +1,22 @@
 """A run in its folder: started, logged, saved, resumed, finished."""
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-import tomli_w
 import torch
-from torch.nn import functional as F
 
-from fullmatch import distributed
 from fullmatch.algorithms import name_of
-from fullmatch.config import ExperimentConfig, config_table, fingerprint
-from fullmatch.core import Task
-from fullmatch.data import ImageStore, Source
+from fullmatch.config import ExperimentConfig, config_table, fingerprint, identifying_table
+from fullmatch.core import as_spec
 from fullmatch.data.quality.fingerprints import outlier_share
 from fullmatch.errors import NonFiniteLoss, UserError
 from fullmatch.evaluation.scores import compute_scores, finalize_scores, summarize_scores
 from fullmatch.experiment.build import Assembly
-from fullmatch.experiment.feature_pass import PassOptions
 from fullmatch.experiment.identity import changed_data, check_unchanged, hash_dataset, hash_test
 from fullmatch.experiment.inputs import (
     RunInputs,
-    add_features,
-    load_body,
-    load_inputs,
-    read_inputs,
 )
 from fullmatch.experiment.leakage import (
     find_learned_test_pictures,
@@ -36,26 +26,23 @@ from fullmatch.experiment.leakage import (
     read_learned,
 )
 from fullmatch.experiment.machine import device_name, versions
-from fullmatch.experiment.settings import read_config
+from fullmatch.experiment.open_set import score_open_set
+from fullmatch.experiment.run_features import gather_features
 from fullmatch.storage.checkpoints import (
     Checkpoint,
     CheckpointFacts,
-    newest_checkpoint,
     save_checkpoint,
 )
-from fullmatch.storage.features import Part, PictureFeatures, write_features
+from fullmatch.storage.features import write_features
 from fullmatch.storage.metrics_log import LogRecord
-from fullmatch.storage.result import FinalScores, RunResult, StrategyResult
+from fullmatch.storage.result import FinalScores, OpenSetScores, RunResult, StrategyResult
 from fullmatch.storage.run_folder import RunFolder
 from fullmatch.storage.tensors import write_tensors
 from fullmatch.training.health import HealthMonitor, RunContext, TunableSettings, assess
 from fullmatch.training.randomness import preserve_rng, seed_step
+from fullmatch.training.step import autocast
+from fullmatch.training.stopping import StoppingRule
 from fullmatch.training.trainer import Record
-
-# Compares strategies to use a frozen body; returns the settings to train with, and all results.
-Chooser = Callable[
-    [ExperimentConfig, RunInputs, RunFolder], tuple[ExperimentConfig, tuple[StrategyResult, ...]]
-]
 
 
 class Run(Assembly):
@@ -77,6 +64,8 @@ class Run(Assembly):
         self.recovery: list[str] = []  # how it was continued; not part of the result
         resumed = read_learned(folder) if started is not None else {}
         self.learned = resumed or pictures_learned_by(self)
+        self.stopping_rules: list[StoppingRule] = []
+        self.last_step = config.training.steps
         self.leaks = find_learned_test_pictures(self.learned, self.dataset)
         self.notes += [*(finding.message for finding in self.leaks), *list_unknowns(self)]
 
@@ -87,19 +76,46 @@ class Run(Assembly):
             self.write_learned()
             if self.facts is None:
                 self.save()  # so that a run killed before the next one can be resumed
-            for record in self.trainer.run(until=training.steps):
+            for record in self.trainer.run(until=self.last_step):
                 if record.metrics:
                     self.log(record)
+                stopped = not record.paused and self.stops_early(record)
                 due = record.step % training.checkpoint_every == 0
-                if due or record.paused or record.step == training.steps:
+                if due or stopped or record.paused or record.step == training.steps:
                     self.save()
                 yield record
                 if record.paused:
                     return
+                if stopped:
+                    break
             # Some predictions are drawn at random: seeded, so that finishing again gives the same.
             with preserve_rng(self.device), self.folder.writing():
-                seed_step(self.config.seed, training.steps, 0, self.device)
+                seed_step(self.config.seed, self.state.step, 0, self.device)
                 self.finish()
+
+    def stops_early(self, record: Record) -> bool:
+        """Whether a rule ends the training here; the result says which one."""
+        reasons = (rule.reason_to_stop(record) for rule in self.stopping_rules)
+        reason = next(filter(None, reasons), None)
+        if reason is None or record.step >= self.config.training.steps:
+            return False
+        self.note_early_stop(reason)
+        return True
+
+    def end_here(self, reason: str) -> None:
+        """Train no further: `records` finishes the run with what it has learned so far."""
+        if self.state.step == 0:
+            raise UserError(
+                f"{self.folder.path} was not trained yet, so there is nothing to finish; train it "
+                f"with: {self.folder.resume_command}"
+            )
+        if self.state.step < self.config.training.steps:
+            self.last_step = self.state.step
+            self.note_early_stop(reason)
+
+    def note_early_stop(self, reason: str) -> None:
+        steps = self.config.training.steps
+        self.notes.append(f"stopped after {self.state.step} of {steps} steps: {reason}")
 
     def write_learned(self) -> None:
         if self.learned and not self.folder.learned.exists():
@@ -126,7 +142,7 @@ class Run(Assembly):
         state = self.state
         facts = CheckpointFacts(
             step=state.step,
-            config=fingerprint(self.table()),
+            config=self.config_hash,
             data=self.data_hash,
             metrics=tuple(state.totals.names),
             metrics_size=self.folder.metrics_size(),
@@ -142,7 +158,7 @@ class Run(Assembly):
         """Continue where a checkpoint was saved; refuses one of another run."""
         facts = checkpoint.facts
         name = f"the checkpoint of step {facts.step}"
-        if facts.config != fingerprint(self.table()):
+        if facts.config != self.config_hash:
             raise UserError(
                 f"{self.folder.config} has changed since {name} was saved; restore the old "
                 f"settings, or start a new run: fullmatch train --config {self.folder.config} "
@@ -170,7 +186,7 @@ class Run(Assembly):
     def monitor(self) -> HealthMonitor:
         """Looks for signs of trouble, knowing what is usual for these pictures."""
         counts, optimizer = self.dataset.label_counts, self.config.optimizer
-        unlabeled = len(self.dataset.unlabeled) > sum(counts)  # which includes the labeled ones
+        unlabeled = self.dataset.image_count > sum(counts)
         own = not self.dataset.benchmark and bool(self.state.algorithm.views.unlabeled)
         context = RunContext(
             num_classes=self.dataset.num_classes,
@@ -179,6 +195,7 @@ class Run(Assembly):
             outlier_share=outlier_share(self.dataset) if own and unlabeled else 0.0,
             has_unlabeled=unlabeled,
             settings=TunableSettings.of(self.config.algorithm, optimizer.rate, optimizer.clip),
+            limit=as_spec(self.config.algorithm).falling_limit(self.config.training.steps),
         )
         monitor = HealthMonitor(context)
         monitor.mark_reported(self.leaks)  # the notes have them already
@@ -188,6 +205,10 @@ class Run(Assembly):
     def strategies(self) -> tuple[StrategyResult, ...]:
         """Those that were compared before training."""
         return self.folder.read_strategies() or ()
+
+    @property
+    def config_hash(self) -> str:
+        return fingerprint(identifying_table(self.config, name_of))
 
     def table(self) -> dict[str, Any]:
         return config_table(self.config, name_of)
@@ -200,7 +221,8 @@ class Run(Assembly):
             spec=self.table()["algorithm"],
             task=self.task,
         )
-        self.write_features()
+        if (features := gather_features(self)) is not None:
+            write_features(self.folder.features, features)
         records = self.folder.read_records()
         scores = self.score_test(records)
         accuracy = scores["teacher"].top1 if scores else None
@@ -210,11 +232,11 @@ class Run(Assembly):
             classes=tuple(self.dataset.classes),
             labels=sum(self.dataset.label_counts),
             labels_by_class=tuple(self.dataset.label_counts),
-            unlabeled=len(self.dataset.unlabeled),
+            unlabeled=self.dataset.image_count,
             seed=self.config.seed,
-            steps=self.config.training.steps,
+            steps=self.state.step,
             split_hash=self.split.hash if self.split else None,
-            config_hash=fingerprint(self.table()),
+            config_hash=self.config_hash,
             data_hash=self.data_hash,
             test_hash=hash_test(self.dataset),
             notes=tuple(self.notes),
@@ -223,38 +245,12 @@ class Run(Assembly):
             versions=versions(),
             student=scores.get("student"),
             teacher=scores.get("teacher"),
+            unknown_classes=self.dataset.unknown_classes,
+            open_set=self.score_open_set(),
             strategies=self.strategies,
             health=(*self.leaks, *assess(records, self.monitor.context, accuracy)),
         )
         self.folder.write_result(self.result)
-
-    def write_features(self) -> None:
-        """Keep the embeddings of a frozen body, for the report, suggestions and `predict`."""
-        if self.features is None:
-            return
-        dataset, test = self.dataset, self.features.test
-        labels = torch.full((len(dataset.images),), -1)
-        labels[dataset.labeled] = dataset.labels[dataset.labeled]
-        parts = torch.where(labels >= 0, Part.LABELED.value, Part.UNLABELED.value)
-        rows, names = [self.features.plain], list_names(dataset.images, "image", dataset.name)
-        if test is not None and dataset.test is not None and dataset.test_labels is not None:
-            rows.append(test)
-            labels = torch.cat([labels, dataset.test_labels])
-            parts = torch.cat([parts, torch.full((len(test),), Part.TEST.value)])
-            names += list_names(dataset.test, "test image", dataset.name)
-        embeddings = torch.cat(rows).float()
-        write_features(
-            self.folder.features,
-            PictureFeatures(
-                features=F.normalize(embeddings, dim=1).numpy(),
-                parts=parts.numpy().astype("uint8"),
-                labels=labels.numpy(),
-                names=tuple(names),
-                classes=tuple(dataset.classes),
-                weights=self.features.model.identity,
-                probabilities=self.predict_embeddings("teacher", embeddings).cpu().numpy(),
-            ),
-        )
 
     def score_test(self, records: list[LogRecord]) -> dict[str, FinalScores]:
         """Final scores on the test images, whose predictions are saved; empty without any."""
@@ -271,135 +267,13 @@ class Run(Assembly):
             for who, each in probabilities.items()
         }
 
+    def score_open_set(self) -> OpenSetScores | None:
+        """How well the averaged model recognizes test images of unknown classes."""
+        with autocast(self.device, self.bf16):
+            return score_open_set(self.classifier("teacher").eval(), self.dataset, self.device)
+
     def test_curve(self, records: list[LogRecord], who: str) -> list[float]:
         """Test accuracies during training, where the protocol looks at them."""
         if not self.dataset.benchmark:
             return []
-        return [record.evaluation[who]["top1"] for record in records if record.evaluation]
-
-
-def start(
-    config: ExperimentConfig,
-    folder: RunFolder,
-    source: Source | None = None,
-    accept: Callable[[Run], None] = lambda run: None,
-    options: PassOptions = PassOptions(),  # noqa: B008
-    choose: Chooser | None = None,
-) -> Run:
-    """A new run; its folder is made last, so that a wrong setting leaves nothing behind.
-
-    `accept` may refuse what the run is made of before that.
-    """
-    config, inputs = load_inputs(config, source)
-    if config.model.body == "frozen":
-        return start_frozen(config, folder, inputs, accept, options, choose)
-    run = Run(folder, config, inputs)
-    accept(run)
-    run.folder = folder.make()
-    write_settings(run.folder, config, inputs)
-    return run
-
-
-def start_frozen(
-    config: ExperimentConfig,
-    folder: RunFolder,
-    inputs: RunInputs,
-    accept: Callable[[Run], None],
-    options: PassOptions,
-    choose: Chooser | None = None,
-) -> Run:
-    """A new run on a frozen body, whose folder is made first: features go there as they come."""
-    check_algorithm(config, inputs)
-    body = load_body(inputs, config)
-    folder = folder.make()
-    write_settings(folder, config, inputs)
-    options = replace(options, folder=options.folder or folder.feature_cache)
-    if choose is not None:
-        with folder.writing():
-            folder.write_strategies(None)  # so that a run stopped before then compares them too
-    try:
-        inputs, notes = add_features(inputs, config, options, body)
-        if choose is not None:
-            config = choose_config(config, inputs, folder, choose)
-    except KeyboardInterrupt:  # what is done so far is in the folder, whose number nobody knows yet
-        raise KeyboardInterrupt(folder.resume_command) from None
-    run = Run(folder, config, inputs)
-    run.notes += notes
-    accept(run)
-    return run
-
-
-def choose_config(
-    config: ExperimentConfig, inputs: RunInputs, folder: RunFolder, choose: Chooser
-) -> ExperimentConfig:
-    """The settings of the best strategy, which are those of the run from now on."""
-    config, strategies = choose(config, inputs, folder)
-    write_settings(folder, config, inputs)
-    with folder.writing():
-        folder.write_strategies(strategies)
-    return config
-
-
-def check_algorithm(config: ExperimentConfig, inputs: RunInputs) -> None:
-    """Refuse wrong settings before any work is done."""
-    if distributed.processes() > 1:
-        raise UserError("model.body = frozen trains in one process; start it without torchrun")
-    dataset = inputs.dataset
-    config.algorithm.build(
-        Task(
-            num_classes=dataset.num_classes,
-            num_labeled=len(dataset.labeled),
-            num_unlabeled=len(dataset.unlabeled),
-            class_prior=dataset.class_prior,
-            image=(2, 1, 1),
-            features=2,
-            feature_map=(2, 1, 1),
-        )
-    )
-
-
-def write_settings(folder: RunFolder, config: ExperimentConfig, inputs: RunInputs) -> None:
-    with folder.writing():
-        if inputs.split is not None:
-            inputs.split.save(folder.split)
-        folder.write_text(folder.config, tomli_w.dumps(config_table(config, name_of)))
-
-
-def resume(
-    folder: RunFolder,
-    source: Source | None = None,
-    options: PassOptions = PassOptions(),  # noqa: B008
-    choose: Chooser | None = None,
-) -> Run:
-    """A run continued from its newest undamaged checkpoint."""
-    config = read_config(folder)
-    with folder.locked():
-        checkpoint, damaged = newest_checkpoint(folder.checkpoints)
-        if checkpoint is None and (damaged or folder.metrics_size()):
-            raise UserError(
-                f"{folder.path} has no usable checkpoint ({'; '.join(damaged) or 'all are gone'}); "
-                f"start again with: fullmatch train --config {folder.config} --out NEW"
-            )
-        if checkpoint is not None:
-            torch.set_num_threads(checkpoint.facts.threads)  # sums depend on it
-        # A checkpoint holds the trained weights; the file of the initial ones may be gone.
-        started = None if checkpoint is None else checkpoint.facts.started
-        options = replace(options, folder=options.folder or folder.feature_cache)
-        inputs, _ = add_features(read_inputs(folder, config, source), config, options)
-        if checkpoint is None and choose is not None and folder.read_strategies() is None:
-            config = choose_config(config, inputs, folder, choose)
-        run = Run(folder, config, inputs, started)
-        run.recovery = damaged
-        if checkpoint is None:
-            run.recovery.append("it was stopped before anything was saved: starting at step 0")
-        else:
-            run.restore(checkpoint)
-    return run
-
-
-def list_names(images: ImageStore, kind: str, folder: str) -> list[str]:
-    """Files as seen from the data's folder, or numbers where there are none."""
-    if not images.paths:
-        return [f"{kind} {number}" for number in range(len(images))]
-    marker = f"/{folder}/"
-    return [path.rpartition(marker)[2] if marker in path else path for path in images.paths]
+        return [record.evaluation[who]["top1"] for record in records if who in record.evaluation]

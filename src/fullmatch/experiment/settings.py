@@ -1,6 +1,6 @@
 """From flags, files and presets to one resolved config."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from fullmatch.config import (
     read_toml,
 )
 from fullmatch.core import SpecLike
-from fullmatch.errors import UserError
+from fullmatch.errors import UserError, did_you_mean
 from fullmatch.experiment import presets
 from fullmatch.storage.run_folder import RunFolder
 
@@ -34,6 +34,7 @@ def resolve(
     model: str | None = None,
     weights: Path | None = None,
     preset: ExperimentConfig | None = None,
+    budget: str | None = None,
     assignments: Iterable[str] = (),
 ) -> ExperimentConfig:
     """The config of a preset (by data set, unless given), then file, flags and `--set` over it."""
@@ -55,7 +56,8 @@ def resolve(
         "baseline": baseline,
     }
     table = merge_tables(merge_tables(table, without_none(flags)), parse_overrides(assignments))
-    base = preset_table(table, preset, from_file=file is not None)
+    check_budget(budget, file, str(section(table, "data").get("name", "digits")))
+    base = preset_table(table, preset, from_file=file is not None, budget=budget or "paper")
     config = experiment_config(merge_tables(base, table), spec_of)
     if config.data.split and "labels" not in section(table, "data"):
         # The split decides how many; a preset only knows the usual number.
@@ -65,8 +67,9 @@ def resolve(
 
 def with_network_of(start: Path, table: SettingsTable) -> SettingsTable:
     """The network of an earlier run, whose weights fit no other; a file may name another."""
-    name = read_config(RunFolder.existing(start)).model.name
-    return merge_tables({"model": {"name": name, "pretrained": False}}, table)
+    model = read_config(RunFolder.existing(start)).model
+    network = {"name": model.name, "pretrained": False, "torchssl_blocks": model.torchssl_blocks}
+    return merge_tables({"model": network}, table)
 
 
 def without_other_algorithm(table: SettingsTable, algorithm: str) -> SettingsTable:
@@ -95,8 +98,22 @@ def without_other_algorithm(table: SettingsTable, algorithm: str) -> SettingsTab
     return result
 
 
+def check_budget(budget: str | None, file: Path | None, data: str) -> None:
+    """Refuse a budget that is unknown, or where it would change nothing."""
+    if budget is None:
+        return
+    if budget not in presets.BUDGETS:
+        known = " or ".join(presets.BUDGETS)
+        hint = did_you_mean(budget, presets.BUDGETS)
+        raise UserError(f"unknown budget {budget!r}: expected {known}{hint}")
+    if file is not None:
+        raise UserError(f"{file} has the settings of a run; leave --budget out")
+    if data not in presets.LABELS:
+        raise UserError("--budget is for benchmarks; use --minutes for your own pictures")
+
+
 def preset_table(
-    table: SettingsTable, preset: ExperimentConfig | None, *, from_file: bool
+    table: SettingsTable, preset: ExperimentConfig | None, *, from_file: bool, budget: str
 ) -> SettingsTable:
     """The preset that settings build on, for the algorithm that they name."""
     algorithm = str(section(table, "algorithm").get("name", "fullmatch"))
@@ -106,6 +123,7 @@ def preset_table(
             str(section(table, "data").get("name", "digits")),
             int(labels) if labels.isdigit() else None,
             algorithm,
+            budget,
         )
     base = config_table(preset, name_of)
     # A file lists all fields of its algorithm, so those of the preset do not count.
@@ -121,6 +139,16 @@ def read_config(folder: RunFolder) -> ExperimentConfig:
         return experiment_config(table, spec_of)
     except UserError as error:  # written by another version, or changed by hand
         raise UserError(f"in {folder.config}: {error}") from None
+
+
+def named_code(folder: RunFolder) -> Callable[[], tuple[str, str]]:
+    """The network and the method that a run's config names, which its model may import."""
+
+    def read() -> tuple[str, str]:
+        config = read_config(folder)
+        return config.model.name, name_of(config.algorithm)
+
+    return read
 
 
 def display_name(spec: SpecLike) -> str:

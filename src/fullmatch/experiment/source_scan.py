@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from fullmatch import data
@@ -11,11 +12,16 @@ from fullmatch.core import Appearance
 from fullmatch.data import Source, TensorStore
 from fullmatch.data.dataset import sort_classes
 from fullmatch.data.sources.picture_files import choose_form
+from fullmatch.data.sources.picture_tables import survey_table
+from fullmatch.data.sources.places import is_table
 from fullmatch.data.sources.survey import survey_pictures
 
 
-def scan_source(path: Path) -> Source:
+def scan_source(place: str | Path) -> Source:
     """As much of a source as planning needs, from file names and headers; nothing is decoded."""
+    if is_table(str(place)):
+        return scan_table(str(place))
+    path = Path(place).expanduser()
     if not path.is_dir() and path.suffix.lower() != ".csv":
         return data.load(str(path))
     survey = survey_pictures(path)
@@ -32,10 +38,24 @@ def scan_source(path: Path) -> Source:
     )
 
 
+def scan_table(name: str) -> Source:
+    """The same for tables and shards."""
+    table = survey_table(name)
+    counts = np.bincount(table.labels[table.labels >= 0], minlength=len(table.classes)).tolist()
+    side, channels = table.choose_form()
+    return blank_source(
+        dict(zip(table.classes, counts, strict=True)),
+        unlabeled=int((table.labels < 0).sum()),
+        test=len(table.test),
+        side=side,
+        channels=channels,
+    )
+
+
 def blank_source(
     classes: Mapping[str, int], *, unlabeled: int, test: int, side: int, channels: int
 ) -> Source:
-    """A source of the given numbers and shape whose pictures are blank and take no memory."""
+    """A source with these numbers of blank pictures, which take no memory."""
 
     def blank(count: int) -> TensorStore:
         image = torch.zeros(1, channels, side, side, dtype=torch.uint8)

@@ -10,6 +10,8 @@ from fullmatch.config import ModelConfig
 from fullmatch.core import Network
 from fullmatch.errors import UserError
 from fullmatch.experiment.classifier import Classifier
+from fullmatch.experiment.settings import named_code
+from fullmatch.models import WideResNet
 from fullmatch.models.weights import load_weights
 from fullmatch.storage.run_folder import RunFolder
 
@@ -29,8 +31,14 @@ def copy_weights_of_run(run: Path, network: Network, classes: Sequence[str]) -> 
 
     Classes that the run does not have keep the weights of the new network.
     """
-    earlier = Classifier.load(RunFolder(run).model)
+    folder = RunFolder(run)
+    earlier = Classifier.load(folder.model, named_code(folder))
     own, theirs = network.state_dict(), earlier.network.state_dict()
+    if reads_raw_sums(network) != reads_raw_sums(earlier.network):
+        raise UserError(
+            f"{run} and this run differ in model.torchssl_blocks, so its weights do not fit; set "
+            f"model.torchssl_blocks={str(reads_raw_sums(earlier.network)).lower()}"
+        )
     if own.keys() != theirs.keys() or any(
         body_shape(name, own[name]) != body_shape(name, theirs[name]) for name in own
     ):
@@ -50,6 +58,11 @@ def copy_weights_of_run(run: Path, network: Network, classes: Sequence[str]) -> 
         else:
             tensor.copy_(theirs[name])
     return f"starts from {run}" + (f"; new classes: {', '.join(new)}" if new else "")
+
+
+def reads_raw_sums(network: Network) -> bool:
+    """Whether a network has TorchSSL's form of the blocks, which its tensors do not show."""
+    return isinstance(network, WideResNet) and network.torchssl_blocks
 
 
 def body_shape(name: str, tensor: Tensor) -> tuple[int, ...]:

@@ -85,6 +85,12 @@ def resource(name: str, package: str = "fullmatch.pages") -> str:
 
 def write_page(path: Path, text: str) -> None:
     """Write a page, or replace one that fullmatch wrote; any other file is left alone."""
+    require_replaceable(path)
+    write_text(path, text)
+
+
+def require_replaceable(path: Path) -> None:
+    """`UserError` if a file is there that fullmatch did not write."""
     with explained_errors(path):
         if path.exists():
             head = path.read_text(encoding="utf-8", errors="replace")[:HEAD_SIZE]
@@ -92,4 +98,3 @@ def write_page(path: Path, text: str) -> None:
                 raise UserError(
                     f"{path} exists and is not a fullmatch report; choose another file with --out"
                 )
-    write_text(path, text)

@@ -1,4 +1,4 @@
-"""Three ways to run the same training step: eager, compiled, or replayed as a CUDA graph."""
+"""Ways to run the same training step: eager, compiled, or replayed as a CUDA graph."""
 
 import os
 import shutil
@@ -18,18 +18,29 @@ from fullmatch.errors import UserError
 from fullmatch.training.cached_views import CachedViews
 from fullmatch.training.step import Augmentation
 
-Execution = Literal["auto", "eager", "compiled", "graph"]
+Execution = Literal["auto", "eager", "compiled", "graph", "recorded"]
+Resolved = Literal["eager", "compiled", "graph", "recorded"]
 Precision = Literal["auto", "fp32", "bf16"]
 CXX = "clang++" if sys.platform == "darwin" else "g++"  # torch's compiler for a CPU
 WARM_UP = 3  # training steps before the recording
 
 
 def resolve_execution(
-    requested: Execution, device: torch.device
-) -> Literal["eager", "compiled", "graph"]:
-    """Replace `auto` by what suits this machine; raise an error for what it cannot do."""
+    requested: Execution, device: torch.device, *, recordable: bool = True
+) -> Resolved:
+    """Replace `auto` by what suits this machine; raise an error for what it cannot do.
+
+    `recordable`: whether the optimizer reads its learning rate from a tensor.
+    """
+    if not recordable:
+        if requested in ("graph", "recorded"):
+            raise UserError(
+                f"training.execution = {requested} needs the optimizer sgd or adamw; leave it at "
+                "auto, or use compiled"
+            )
+        requested = "eager" if requested == "auto" else requested
     if distributed.processes() > 1:
-        if requested in ("compiled", "graph"):
+        if requested not in ("auto", "eager"):
             raise UserError(
                 f"training.execution = {requested} is for a single process; leave it at auto "
                 "under torchrun, which trains eagerly"
@@ -37,12 +48,12 @@ def resolve_execution(
         return "eager"
     if requested == "auto":
         return "graph" if device.type == "cuda" and has_triton() else "eager"
-    if requested == "graph" and device.type != "cuda":
+    if requested in ("graph", "recorded") and device.type != "cuda":
         raise UserError(
-            "training.execution = graph needs an NVIDIA GPU, and none is in use here; "
+            f"training.execution = {requested} needs an NVIDIA GPU, and none is in use here; "
             "leave it at auto, or use eager"
         )
-    if device.type == "cuda" and requested != "eager" and not has_triton():
+    if device.type == "cuda" and requested in ("compiled", "graph") and not has_triton():
         raise UserError(
             f"training.execution = {requested} needs Triton, which is missing or does not support "
             "this GPU; install it with: pip install triton, or use eager"
@@ -157,7 +168,7 @@ class RecordedStep:
             reason = str(error).strip().splitlines()[0]
             self.report(
                 f"the step cannot be recorded as a CUDA graph ({reason}): "
-                "training continues compiled, but slower"
+                "training continues without, but slower"
             )
         else:
             self.graph = graph

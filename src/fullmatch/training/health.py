@@ -3,10 +3,12 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self
 
 from fullmatch.config import SettingsTable, to_table
-from fullmatch.core import SpecLike, Thresholds, as_spec
+from fullmatch.core import FallingLimit, SpecLike, Thresholds, as_spec
+from fullmatch.data.quality.outliers import MANY as MANY_OUTLIERS
 from fullmatch.storage.metrics_log import LogRecord
 from fullmatch.storage.result import HealthFinding
 
@@ -15,7 +17,6 @@ WINDOW = 5  # records that are averaged, so that one odd batch is not reported
 UNUSED = 0.01  # share of unlabeled pictures in use below which they have no effect
 ENOUGH = 0.2  # share in use from which on the classes of the pseudo-labels are judged
 GAP = 0.3  # share in use minus accuracy
-OUTLIERS = 0.2  # share of outliers among the unlabeled pictures
 
 Records = Sequence[LogRecord]
 
@@ -30,6 +31,7 @@ class TunableSettings:
     coefficient: float | None = 1.0  # weight of the unlabeled loss
     thresholds: Thresholds = "fixed"
     selects: bool = True  # False: this run uses no unlabeled picture, by intent
+    open_set: bool = False  # True: made for unlabeled pictures that belong to no class
 
     @classmethod
     def of(cls, spec: SpecLike, rate: float, clip: float) -> Self:
@@ -43,6 +45,7 @@ class TunableSettings:
             fields.get("coefficient"),
             options.thresholds,
             selects=options.selects,
+            open_set=options.open_set,
         )
 
     def lower_rate(self) -> str:
@@ -83,6 +86,7 @@ class RunContext:
     outlier_share: float = 0.0  # of the unlabeled pictures
     has_unlabeled: bool = True  # False: labeled pictures are used as unlabeled ones
     settings: TunableSettings = FIXMATCH
+    limit: FallingLimit | None = None  # on the loss of selected images
 
 
 def assess(
@@ -90,7 +94,11 @@ def assess(
 ) -> list[HealthFinding]:
     """Findings about the log of a run so far; `accuracy` is that on held-out pictures."""
     settings = context.settings
-    findings = [check_loss(records, settings), check_outliers(context.outlier_share)]
+    findings = [
+        check_loss(records, settings),
+        check_outliers(context.outlier_share, settings),
+        check_limit(records, context.limit),
+    ]
     if context.has_unlabeled and is_warmed_up(records, context.steps):
         prior = context.largest_prior
         findings += [
@@ -117,16 +125,38 @@ def check_loss(records: Records, settings: TunableSettings) -> HealthFinding | N
     )
 
 
-def check_outliers(share: float) -> HealthFinding | None:
-    if share < OUTLIERS:
+def check_outliers(share: float, settings: TunableSettings = FIXMATCH) -> HealthFinding | None:
+    if share < MANY_OUTLIERS or settings.open_set:
         return None
     return HealthFinding(
         kind="outliers",
         message=f"{100 * share:.0f} % of the unlabeled pictures look unlike the labeled ones: "
         "what is learned from them may be wrong",
-        advice="removing pictures that belong to no class (fullmatch check lists them), "
-        "or labeling some of them",
+        advice="a method that expects pictures of no class (--algorithm iomatch), removing such "
+        "pictures (fullmatch check lists them), or labeling some of them",
     )
+
+
+def check_limit(records: Records, limit: FallingLimit | None) -> HealthFinding | None:
+    """Look at the first record after the warm-up: a limit at its floor cannot fall."""
+    if limit is None or len(records) < 2:
+        return None
+    interval = records[1].step - records[0].step
+    for before, record in pairwise(records):
+        is_first = before.step - interval < limit.start <= before.step
+        if is_first and record.metrics.get("rho", math.inf) <= limit.floor * 1.0001:
+            early = "the limit from the start of the warm-up (--set algorithm.measured=start)"
+            return HealthFinding(
+                kind="limit at its floor",
+                message=f"the limit on the loss of selected pictures starts at its floor of "
+                f"{limit.floor:g}, so it never falls",
+                advice=join_options(
+                    *([] if limit.early else [early]),
+                    f"a lower floor (--set algorithm.rho_min={limit.floor / 5:.2g})",
+                    "--algorithm fixmatch, which selects the same pictures",
+                ),
+            )
+    return None
 
 
 def check_usage(records: Records, settings: TunableSettings) -> HealthFinding | None:

@@ -1,6 +1,7 @@
 """One training step: a callable that reads and writes only tensors on the device."""
 
 import contextlib
+import math
 from collections.abc import Callable
 
 import torch
@@ -11,6 +12,7 @@ from fullmatch.augment.views import Augmenter
 from fullmatch.core import Algorithm, Batch, Network, Objective, Views
 from fullmatch.data.feed import Feed, RawBatch
 from fullmatch.errors import UserError
+from fullmatch.training.phases import MAIN, Phase
 from fullmatch.training.state import TrainState
 
 RESERVED = ("loss", "rate", "step", "seconds", "evaluation")  # names that every log record has
@@ -19,9 +21,10 @@ RESERVED = ("loss", "rate", "step", "seconds", "evaluation")  # names that every
 class Augmentation(nn.Module):
     """Turns stored images into the views that an algorithm needs."""
 
-    def __init__(self, augment: Augmenter, views: Views) -> None:
+    def __init__(self, augment: Augmenter, views: Views, *, join_labeled: bool = False) -> None:
         super().__init__()
         self.augment, self.views = augment, views
+        self.join_labeled = join_labeled  # the labeled views as one, of several times the images
 
     def draw(self, raw: RawBatch) -> tuple[Tensor, ...]:
         """The random numbers of every view, in order."""
@@ -33,7 +36,7 @@ class Augmentation(nn.Module):
     def forward(self, raw: RawBatch, chances: tuple[Tensor, ...] | None = None) -> Batch:
         """`chances` are the result of `draw`; they are drawn here if left out."""
         remaining = iter(self.draw(raw) if chances is None else chances)
-        return Batch(
+        batch = Batch(
             tuple(self.view(raw.labeled, view, next(remaining)) for view in self.views.labeled),
             raw.labels,
             raw.labeled_index,
@@ -41,10 +44,21 @@ class Augmentation(nn.Module):
             raw.unlabeled_index,
             raw.hidden_labels,
         )
+        return join_labeled_views(batch) if self.join_labeled else batch
 
     def view(self, images: Tensor, name: str, chance: Tensor) -> Tensor:
         view: Tensor = self.augment(images, name, chance)
         return view.contiguous(memory_format=torch.channels_last)
+
+
+def join_labeled_views(batch: Batch) -> Batch:
+    """All labeled views as one view, in which every labeled image occurs once per view."""
+    count = len(batch.labeled)
+    return batch._replace(
+        labeled=(torch.cat(batch.labeled),),
+        labels=batch.labels.repeat(count),
+        labeled_index=batch.labeled_index.repeat(count),
+    )
 
 
 class Loss(nn.Module):
@@ -67,6 +81,7 @@ class Loss(nn.Module):
 class TrainingStep:
     """Forward, backward, update and moving average; the same code eager, compiled or recorded.
 
+    `ema` is the decay of the teacher; None: the state's, which changes from step to step.
     `mark` is called with the name of each stage when it ends; a benchmark sets it.
     """
 
@@ -77,36 +92,86 @@ class TrainingStep:
         augmentation: Callable[[RawBatch], Batch],
         loss: Callable[[Batch, Tensor], Objective],
         *,
-        ema: float,
+        ema: float | None,
         clip: float,
         bf16: bool,
+        accumulate: int = 1,
+        phase: Phase = MAIN,
     ) -> None:
         self.state, self.feed = state, feed
-        self.augmentation, self.loss = augmentation, loss
-        self.ema, self.clip, self.bf16 = ema, clip, bf16
+        self.augmentation, self.loss, self.phase = augmentation, loss, phase
+        self.ema, self.clip, self.bf16, self.accumulate = ema, clip, bf16, accumulate
         self.parameters = [
             parameter for group in state.optimizer.param_groups for parameter in group["params"]
         ]
+        self.clipped = clipped_groups(state, self.parameters)
         self.mark: Callable[[str], None] = lambda stage: None
 
     def __call__(self) -> None:
         state, mark = self.state, self.mark
         mark("start")
-        batch = self.augmentation(self.feed.batch())
+        raw = take_unlabeled(self.feed.batch(), self.phase.unlabeled)
+        parts = split_batch(raw, self.accumulate)
+        metrics = [self.add_gradients(raw) for raw in parts]
+        distributed.average_gradients(self.parameters)
+        mark("backward")
+        if self.clip:
+            for group in self.clipped:
+                nn.utils.clip_grad_norm_(group, self.clip, foreach=True)
+        state.optimizer.step()
+        state.optimizer.zero_grad(set_to_none=True)
+        state.update_teacher(self.ema)
+        for each in metrics:
+            state.totals.add(each, self.phase.self_supervised)
+        mark("update")
+
+    def add_gradients(self, raw: RawBatch) -> dict[str, Tensor]:
+        """Of a batch, or of its share in one; returns the metrics."""
+        state, mark = self.state, self.mark
+        batch = self.augmentation(raw)
         mark("augmentation")
         with autocast(state.device, self.bf16):
             objective = self.loss(batch, state.progress)
         mark("forward")
-        objective.loss.backward()  # type: ignore[no-untyped-call]
-        distributed.average_gradients(self.parameters)
-        mark("backward")
-        if self.clip:
-            nn.utils.clip_grad_norm_(self.parameters, self.clip, foreach=True)
-        state.optimizer.step()
-        state.optimizer.zero_grad(set_to_none=True)
-        state.update_teacher(self.ema)
-        state.totals.add(checked_metrics(objective))
-        mark("update")
+        share = objective.loss if self.accumulate == 1 else objective.loss / self.accumulate
+        share.backward()  # type: ignore[no-untyped-call]
+        return checked_metrics(objective)
+
+
+def clipped_groups(state: TrainState, parameters: list[Tensor]) -> list[list[Tensor]]:
+    """The parameters whose gradients share a limit: all of them, or network and heads apart."""
+    if not state.algorithm.clips_separately:
+        return [parameters]
+    heads = set(state.algorithm.parameters())
+    return [
+        [parameter for parameter in parameters if parameter not in heads],
+        [parameter for parameter in parameters if parameter in heads],
+    ]
+
+
+def take_unlabeled(raw: RawBatch, share: float) -> RawBatch:
+    """The batch with its first unlabeled images only, if the share is less than 1."""
+    if share == 1:
+        return raw
+    count = math.ceil(share * len(raw.unlabeled))
+    return raw._replace(
+        unlabeled=raw.unlabeled[:count],
+        unlabeled_index=raw.unlabeled_index[:count],
+        hidden_labels=raw.hidden_labels[:count],
+    )
+
+
+def split_batch(raw: RawBatch, parts: int) -> list[RawBatch]:
+    """Equal parts of a batch, each with labeled and unlabeled images."""
+    if parts == 1:
+        return [raw]
+    for count, kind in ((len(raw.labels), "labeled"), (len(raw.hidden_labels), "unlabeled")):
+        if count % parts:
+            raise UserError(
+                f"training.accumulate = {parts} does not divide the {count} {kind} images of a "
+                "batch; choose a number that does"
+            )
+    return [RawBatch(*each) for each in zip(*(rows.chunk(parts) for rows in raw), strict=True)]
 
 
 def checked_metrics(objective: Objective) -> dict[str, Tensor]:

@@ -84,7 +84,9 @@ class Trainer:
         """One step, which every process takes at the same time."""
         state = self.state
         self.feed.seek(state.step)
-        state.rate.fill_(self.rate(state.step))
+        state.set_rate(self.rate(state.step))
+        if self.schedule.ema is not None:
+            state.decay.fill_(self.schedule.ema(state.step))
         state.progress.fill_(state.step / self.schedule.steps)
         seed_step(self.seed, state.step, distributed.rank(), state.device)
         with distributed.collective():

@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from scipy.io import savemat
 
+from fullmatch.augment.views import Augmenter
 from fullmatch.data import DATASETS, SemiDataset, Source, draw_split, load
 from fullmatch.data.sources.benchmarks import read_benchmark
 from fullmatch.data.sources.catalog import Benchmark
@@ -212,6 +214,29 @@ def test_imagenet(tmp_path: Path, draw_picture: Draw) -> None:
     small = load("imagenet", root=tmp_path / "imagenet", size=64)
     assert small.images.shape == (3, 64, 64)
     assert small.appearance.crop == 56
+    assert small.test is not None
+    assert small.test.shape == (3, 56, 56)
+
+
+def test_imagenet_is_stretched_as_in_torchssl(tmp_path: Path) -> None:
+    """Nothing is cut off: the halves of a wide picture meet in the middle, and its rims stay."""
+    for part in ("train", "val"):
+        wide = Image.new("RGB", (600, 100), (0, 0, 200))
+        wide.paste((200, 0, 0), (0, 0, 50, 100))
+        for label in ("a", "b"):
+            (tmp_path / "imagenet" / part / label).mkdir(parents=True)
+            wide.save(tmp_path / "imagenet" / part / label / "wide.png")
+    source = load("imagenet", root=tmp_path)
+    assert source.appearance.stretch
+    assert source.test is not None
+    assert source.test.shape == (3, 224, 224)  # the whole picture, not the middle of a larger one
+    for store, rim in ((source.images, 256 // 12), (source.test, 224 // 12)):
+        row = store.read(torch.tensor([0]))[0, :, 50]
+        assert row[0, : rim - 2].min() > 190
+        assert row[2, rim + 2 :].min() > 190
+    # The plain view of a test picture is the picture.
+    view = Augmenter(source.appearance)(source.test.read(torch.tensor([0])), "plain")
+    assert view.shape == (1, 3, 224, 224)
 
 
 def test_imagenet_with_unsorted_validation_pictures(tmp_path: Path, draw_picture: Draw) -> None:

@@ -88,5 +88,5 @@ def test_missing_unlabeled_file_is_left_out(folder: Path) -> None:
 
 
 def test_a_folder_instead_of_a_csv(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot read"):
+    with pytest.raises(UserError, match="is not a regular file; give a CSV file"):
         from_csv(tmp_path)

@@ -1,16 +1,15 @@
 """Load a source from NumPy arrays, in memory or in an .npz file."""
 
-import zlib
 from pathlib import Path
 from typing import Any, Literal
-from zipfile import BadZipFile, is_zipfile
+from zipfile import is_zipfile
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from fullmatch.data.dataset import Source, measure_appearance, sort_classes
+from fullmatch.data.dataset import Source, clean_class_name, measure_appearance, sort_classes
 from fullmatch.data.stores.memory import TensorStore
 from fullmatch.errors import UserError
 
@@ -50,6 +49,7 @@ def from_arrays(
     """
     if (x_test is None) != (y_test is None):
         raise InvalidArrayError("x_test, y_test", "expected both or neither, got one of them")
+    classes = None if classes is None else tuple(map(clean_class_name, classes))
     array = np.asarray(x)
     scale = _pixel_scale(array, "x")
     images = TensorStore(_to_bytes(array, scale, layout, "x"))
@@ -73,12 +73,17 @@ def from_arrays(
 
 def from_npz(path: Path, *, classes: tuple[str, ...] | None = None) -> Source:
     """Load a source from train_x, train_y and, if present, test_x, test_y and classes."""
-    if not is_zipfile(path):
+    if path.exists() and (not path.is_file() or not is_zipfile(path)):
         raise UserError(f"{path} is not an .npz file; write it with np.savez")
     try:
         arrays, file_classes = _read_npz(path)
-    except (OSError, BadZipFile, zlib.error) as error:
-        raise UserError(f"{path} is damaged ({error}); save it again") from None
+    except UserError:
+        raise
+    except MemoryError:
+        raise UserError(f"{path} needs more memory than there is; save fewer images") from None
+    except Exception as error:  # a damaged file makes NumPy raise anything
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"{path} is damaged ({reason}); save it again") from None
     try:
         classes = file_classes if classes is None else classes
         return from_arrays(*arrays, classes=classes, name=path.stem)
@@ -198,7 +203,7 @@ def _label_name(value: object) -> str:
         return ""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    name = str(value).strip()
+    name = clean_class_name(str(value))
     return "" if name == "-1" else name
 
 

@@ -204,14 +204,15 @@ def _read_imagenet(benchmark: Benchmark, folder: Path, side: int) -> Source:
     notes: tuple[str, ...] = ()
     if len(classes) != benchmark.num_classes:
         notes = (f"{folder} contains {len(classes)} of the {benchmark.num_classes} classes",)
-    appearance = _appearance(benchmark)
-    if side != benchmark.shape[1]:
-        appearance = replace(appearance, crop=side * 7 // 8)
+    # As in TorchSSL: pictures are stretched, for the test to the size of a training crop.
+    crop = benchmark.crop if side == benchmark.shape[1] else side * 7 // 8
+    assert crop is not None
+    appearance = replace(_appearance(benchmark), crop=crop, stretch=True)
     return Source(
         name=benchmark.name,
-        images=FileStore(train, (side, side)),
+        images=FileStore(train, (side, side), stretch=True),
         labels=labels,
-        test=FileStore(test, (side, side)),
+        test=FileStore(test, (crop, crop), stretch=True),
         test_labels=test_labels,
         classes=classes,
         appearance=appearance,

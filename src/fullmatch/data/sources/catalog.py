@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from fullmatch.data.sources.class_names import CIFAR10, CIFAR100, DIGITS, FASHION, STL10
+from fullmatch.data.sources.benchmark_classes import CIFAR10, CIFAR100, DIGITS, FASHION, STL10
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,16 +1,15 @@
 """The user's pictures in folders: one folder per class, and one of unlabeled pictures."""
 
 import os
-import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from fullmatch.data.dataset import Source, sort_classes
+from fullmatch.data.dataset import Source, clean_class_name, sort_classes
 from fullmatch.data.sources.picture_files import PictureSurvey
 from fullmatch.data.stores.pictures import EXTENSIONS
-from fullmatch.errors import UserError, many
+from fullmatch.errors import UserError, pluralize
 
 LABELED = frozenset(("labeled", "labelled"))
 UNLABELED = frozenset(("unlabeled", "unlabelled", "_unlabeled", "_unlabelled"))
@@ -27,11 +26,17 @@ class _Layout(NamedTuple):
     unknown: list[Path]  # folders beside `labeled` that play no part
 
 
-def from_folder(folder: Path, *, size: int | None = None, max_bytes: int | None = None) -> Source:
+def from_folder(
+    folder: Path,
+    *,
+    size: int | None = None,
+    max_bytes: int | None = None,
+    unknown_classes: Collection[str] = (),
+) -> Source:
     """Load a source from `labeled/<class>/*`, `unlabeled/**` and, optionally, `test/<class>/*`.
 
     Class folders may also lie directly in the folder, next to one called `unlabeled`. Pictures are
-    kept in memory up to `max_bytes`.
+    kept in memory up to `max_bytes`. Only `unknown_classes` may be in `test` alone.
     """
     survey = survey_folder(folder)
     if survey.empty_classes:
@@ -41,7 +46,12 @@ def from_folder(folder: Path, *, size: int | None = None, max_bytes: int | None 
         )
     if survey.skipped:
         survey.notes.append(f"{describe_skipped(survey.skipped)}: left out")
-    return survey.to_source(folder.resolve().name or "pictures", size, max_bytes=max_bytes)
+    return survey.to_source(
+        folder.resolve().name or "pictures",
+        size,
+        max_bytes=max_bytes,
+        unknown_classes=unknown_classes,
+    )
 
 
 def survey_folder(folder: Path) -> PictureSurvey:
@@ -103,7 +113,7 @@ def describe_skipped(skipped: Mapping[str, str]) -> str:
     """How many files are not pictures, and of which kinds they are."""
     kinds = Counter(skipped.values()).most_common(5)
     listed = ", ".join(f"{kind} {count}" for kind, count in kinds)
-    return f"{many(skipped, 'non-picture file')} ({listed})"
+    return f"{pluralize(skipped, 'non-picture file')} ({listed})"
 
 
 def no_pictures_error(folder: Path) -> UserError:
@@ -111,7 +121,7 @@ def no_pictures_error(folder: Path) -> UserError:
     expected = "labeled/<class>/*.jpg and unlabeled/*.jpg"
     if loose := sum(_is_picture(path.name) for path in folder.iterdir()):
         return UserError(
-            f"{many(loose, 'picture')} directly in {folder}, and no class folders; "
+            f"{pluralize(loose, 'picture')} directly in {folder}, and no class folders; "
             f"expected {expected}"
         )
     others = ", ".join(sorted(EXTENSIONS - {".jpg"}))
@@ -147,7 +157,8 @@ def _note_outside(survey: PictureSurvey, folder: Path, layout: _Layout) -> None:
         files = [path for path in place.iterdir() if path.is_file()] if place else []
         if loose := [str(path) for path in files if _is_picture(path.name)]:
             survey.notes.append(
-                f"{many(loose, 'picture')} directly in {place}, outside the class folders: left out"
+                f"{pluralize(loose, 'picture')} directly in {place}, outside the class folders: "
+                "left out"
             )
             survey.loose_pictures += loose
 
@@ -193,12 +204,13 @@ def _subfolders(folder: Path) -> dict[str, Path]:
         raise _permission_error(error) from None
     subfolders: dict[str, Path] = {}
     for path in sorted(paths):
-        # Composed Unicode, because some file systems store the same name decomposed.
-        name = unicodedata.normalize("NFC", path.name)
+        name = clean_class_name(path.name)
+        if not name:
+            raise UserError(f"{folder} has a folder whose name is only blanks; rename it")
         if name in subfolders:
             raise UserError(
-                f"{folder} has two folders called {name!r}, written with different characters; "
-                "merge them"
+                f"{folder} has two folders called {name!r}, written with different characters or "
+                "blanks; merge them"
             )
         subfolders[name] = path
     return subfolders

@@ -2,12 +2,14 @@
 
 import csv
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
-from fullmatch.data.dataset import Source
+from fullmatch.data.dataset import Source, clean_class_name
 from fullmatch.data.sources.picture_files import PictureSurvey
 from fullmatch.errors import UserError
+from fullmatch.files.reading import TEXT_LIMIT, UnusableFile, require_regular
 
 UNLABELED = frozenset(("", "-1", "-1.0", "nan"))
 TRAIN = frozenset(("", "train", "labeled", "unlabeled"))
@@ -22,16 +24,18 @@ class CsvRow(NamedTuple):
     split: str  # in lower case
 
 
-def from_csv(path: Path, *, size: int | None = None) -> Source:
+def from_csv(
+    path: Path, *, size: int | None = None, unknown_classes: Collection[str] = ()
+) -> Source:
     """Load a source from rows `path,label`; an empty label, -1 or nan means unlabeled.
 
     Paths are relative to the CSV file. An optional third column, `split`, marks test rows by
-    `test`.
+    `test`. Only `unknown_classes` may have test rows alone.
     """
     survey = survey_csv(path)
     for _, message in survey.conflicts:
         raise UserError(message)
-    return survey.to_source(path.stem, size)
+    return survey.to_source(path.stem, size, unknown_classes=unknown_classes)
 
 
 def survey_csv(path: Path) -> PictureSurvey:
@@ -67,6 +71,7 @@ def no_rows_error(path: Path) -> UserError:
 def read_rows(path: Path) -> list[CsvRow]:
     """Read every row that is not blank."""
     try:
+        require_regular(path, TEXT_LIMIT)
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
             header = [name.strip().lower() for name in next(reader, [])]
@@ -85,6 +90,8 @@ def read_rows(path: Path) -> list[CsvRow]:
         raise UserError(f"{path} is not written in UTF-8; save it as CSV in UTF-8") from None
     except csv.Error as error:
         raise UserError(f"{path} is not a CSV file ({error}); save it again as CSV") from None
+    except UnusableFile as error:
+        raise UserError(f"{path} is {error}; give a CSV file") from None
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; check the file") from None
 
@@ -98,7 +105,7 @@ def resolve_path(folder: Path, name: str) -> str:
 
 
 def _parse_row(line: int, cells: dict[str, str]) -> CsvRow:
-    label = cells.get("label", "")
+    label = clean_class_name(cells.get("label", ""))
     label = "" if label.lower() in UNLABELED else label
     return CsvRow(line, cells.get("path", ""), label, cells.get("split", "").lower())
 

@@ -1,0 +1,155 @@
+"""Start a new run in its folder, or resume one from its newest checkpoint."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import tomli_w
+import torch
+
+from fullmatch import distributed
+from fullmatch.algorithms import name_of
+from fullmatch.config import ExperimentConfig, config_table
+from fullmatch.core import Task
+from fullmatch.data import Source
+from fullmatch.errors import UserError
+from fullmatch.experiment.feature_pass import PassOptions
+from fullmatch.experiment.inputs import (
+    RunInputs,
+    add_features,
+    load_body,
+    load_inputs,
+    read_inputs,
+)
+from fullmatch.experiment.run import Run
+from fullmatch.experiment.settings import read_config
+from fullmatch.storage.checkpoints import newest_checkpoint
+from fullmatch.storage.result import StrategyResult
+from fullmatch.storage.run_folder import RunFolder
+
+# Compares strategies to use a frozen body; returns the settings to train with, and all results.
+Chooser = Callable[
+    [ExperimentConfig, RunInputs, RunFolder], tuple[ExperimentConfig, tuple[StrategyResult, ...]]
+]
+
+
+def start(
+    config: ExperimentConfig,
+    folder: RunFolder,
+    source: Source | None = None,
+    accept: Callable[[Run], None] = lambda run: None,
+    options: PassOptions = PassOptions(),  # noqa: B008
+    choose: Chooser | None = None,
+) -> Run:
+    """A new run; its folder is made last, so that a wrong setting leaves nothing behind.
+
+    `accept` may refuse what the run is made of before that.
+    """
+    config, inputs = load_inputs(config, source)
+    if config.model.body != "trained":
+        return start_pretrained(config, folder, inputs, accept, options, choose)
+    run = Run(folder, config, inputs)
+    accept(run)
+    run.folder = folder.make()
+    write_settings(run.folder, config, inputs)
+    return run
+
+
+def start_pretrained(
+    config: ExperimentConfig,
+    folder: RunFolder,
+    inputs: RunInputs,
+    accept: Callable[[Run], None],
+    options: PassOptions,
+    choose: Chooser | None = None,
+) -> Run:
+    """A new run on pretrained weights: its folder is made first, and features go there."""
+    check_algorithm(config, inputs)
+    body = load_body(inputs, config)
+    folder = folder.make()
+    write_settings(folder, config, inputs)
+    options = replace(options, folder=options.folder or folder.feature_cache)
+    if choose is not None:
+        with folder.writing():
+            folder.write_strategies(None)  # so that a run stopped before then compares them too
+    try:
+        inputs, notes = add_features(inputs, config, options, body)
+        if choose is not None:
+            config = choose_config(config, inputs, folder, choose)
+    except KeyboardInterrupt:  # what is done so far is in the folder, whose number nobody knows yet
+        raise KeyboardInterrupt(folder.resume_command) from None
+    run = Run(folder, config, inputs)
+    run.notes += notes
+    accept(run)
+    return run
+
+
+def choose_config(
+    config: ExperimentConfig, inputs: RunInputs, folder: RunFolder, choose: Chooser
+) -> ExperimentConfig:
+    """The settings of the best strategy, which are those of the run from now on."""
+    config, strategies = choose(config, inputs, folder)
+    write_settings(folder, config, inputs)
+    with folder.writing():
+        folder.write_strategies(strategies)
+    return config
+
+
+def check_algorithm(config: ExperimentConfig, inputs: RunInputs) -> None:
+    """Refuse wrong settings before any work is done."""
+    if distributed.processes() > 1:
+        raise UserError(
+            f"model.body = {config.model.body} trains in one process; start it without torchrun"
+        )
+    dataset = inputs.dataset
+    config.algorithm.build(
+        Task(
+            num_classes=dataset.num_classes,
+            num_labeled=len(dataset.labeled),
+            num_unlabeled=len(dataset.unlabeled),
+            class_prior=dataset.class_prior,
+            image=(2, 1, 1),
+            features=2,
+            feature_map=(2, 1, 1),
+            batch_prior=dataset.batch_prior,
+        )
+    )
+
+
+def write_settings(folder: RunFolder, config: ExperimentConfig, inputs: RunInputs) -> None:
+    with folder.writing():
+        if inputs.split is not None:
+            inputs.split.save(folder.split)
+        folder.write_text(folder.config, tomli_w.dumps(config_table(config, name_of)))
+
+
+def resume(
+    folder: RunFolder,
+    source: Source | None = None,
+    options: PassOptions = PassOptions(),  # noqa: B008
+    choose: Chooser | None = None,
+) -> Run:
+    """A run continued from its newest undamaged checkpoint."""
+    config = read_config(folder)
+    with folder.locked():
+        checkpoint, damaged = newest_checkpoint(folder.checkpoints)
+        if checkpoint is None and (damaged or folder.metrics_size()):
+            raise UserError(
+                f"{folder.path} has no usable checkpoint "
+                f"({'; '.join(damaged) or 'all are missing'}); "
+                f"start again with: fullmatch train --config {folder.config} --out NEW"
+            )
+        if checkpoint is not None:
+            torch.set_num_threads(checkpoint.facts.threads)  # sums depend on it
+        # A checkpoint holds the trained weights; the file of the initial ones may be gone.
+        started = None if checkpoint is None else checkpoint.facts.started
+        options = replace(options, folder=options.folder or folder.feature_cache)
+        inputs, _ = add_features(read_inputs(folder, config, source), config, options)
+        if checkpoint is None and choose is not None and folder.read_strategies() is None:
+            config = choose_config(config, inputs, folder, choose)
+        run = Run(folder, config, inputs, started)
+        run.recovery = damaged
+        if checkpoint is None:
+            run.recovery.append("it was stopped before anything was saved: starting at step 0")
+        else:
+            run.restore(checkpoint)
+    return run
