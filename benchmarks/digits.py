@@ -17,8 +17,8 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 
 from fullmatch import data
-from fullmatch.experiment import run as experiment
 from fullmatch.experiment import settings
+from fullmatch.experiment import start as experiment
 from fullmatch.storage.run_folder import RunFolder
 
 LABELS = 40

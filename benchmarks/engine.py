@@ -191,9 +191,9 @@ def receive(pipe: Connection) -> Any:
         return "the process died"
 
 
-def read_ledger() -> dict[tuple[str, str], Row]:
+def read_ledger(path: Path = LEDGER) -> dict[tuple[str, str], Row]:
     """Return the newest line of every case and device."""
-    lines = LEDGER.read_text(encoding="utf-8").splitlines() if LEDGER.exists() else []
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     rows = [json.loads(line) for line in lines if line.strip()]
     return {(row["case"], row["device"]): row for row in rows}
 

@@ -16,6 +16,7 @@ SOURCE = Path(fullmatch.__file__).parent
 # Layers, bottom to top: a package imports packages of lower layers only, never a neighbor.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
+    frozenset({"files", "plugins"}),
     frozenset({"core", "config", "distributed"}),
     frozenset({"storage"}),
     frozenset({"losses", "augment", "models", "data", "pages"}),
@@ -23,12 +24,26 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"algorithms", "training"}),
     frozenset({"experiment"}),
     frozenset({"inference"}),
-    frozenset({"estimator", "labeling", "report", "reproduce"}),
+    frozenset({"display", "estimator", "labeling", "reports", "reproduce", "tracking"}),
+    frozenset({"api"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
 )
 MODULES = {"core", "errors", "__main__"}  # the only files beside packages
-WITHOUT_TORCH = ("cli", "config", "errors", "pages", "report")
+WITHOUT_TORCH = ("cli", "config", "errors", "files", "plugins", "pages", "reports")
+# Functions with more than seven parameters: front doors, which take one per setting.
+MANY_PARAMETERS = {
+    "api/training.py: start",
+    "api/training.py: train",
+    "cli/commands/bench.py: bench",
+    "cli/commands/train.py: train",
+    "data/sampler.py: Sampler.__init__",  # what an order is a function of, and who reads which part
+    "data/sources/arrays.py: from_arrays",
+    "estimator/classifier.py: FullMatchClassifier.__init__",
+    "experiment/settings.py: resolve",
+    "models/wide_resnet.py: WideResNet.__init__",  # the settings of an architecture
+    "training/step.py: TrainingStep.__init__",  # everything that one step is made of
+}
 
 
 def unit(path: Path) -> str:
@@ -158,6 +173,66 @@ def test_functions_fit_on_a_screen() -> None:
                 assert lines <= 40, f"{path.name}: {node.name} has {lines} lines"
 
 
+def list_long_signatures(path: Path, most: int = 7) -> set[str]:
+    """Functions of a file with more parameters, as `file.py: name`; a method by its class."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    named = [(node.name, node) for node in tree.body if isinstance(node, ast.FunctionDef)]
+    for owner in ast.walk(tree):
+        if isinstance(owner, ast.ClassDef):
+            methods = (node for node in owner.body if isinstance(node, ast.FunctionDef))
+            named += [(f"{owner.name}.{node.name}", node) for node in methods]
+    return {
+        f"{path.relative_to(SOURCE).as_posix()}: {name}"
+        for name, node in named
+        if len({arg.arg for arg in (*node.args.args, *node.args.kwonlyargs)} - {"self", "cls"})
+        > most
+    }
+
+
+def test_functions_have_few_parameters() -> None:
+    """At most seven, but for front doors and kernels."""
+    paths = [path for path in SOURCE.rglob("*.py") if not path.stem.endswith("_triton")]
+    assert set().union(*map(list_long_signatures, paths)) <= MANY_PARAMETERS
+
+
+def replaced_constants(text: str) -> list[str]:
+    """Constants of other modules that code replaces: by `setattr`, `mock.patch` or assignment."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func).rpartition(".")[2]
+            values = [arg.value for arg in node.args[:2] if isinstance(arg, ast.Constant)]
+            if called in ("setattr", "patch", "object"):
+                names += [value.rpartition(".")[2] for value in values if isinstance(value, str)]
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names.append(node.attr)
+    return [name for name in names if name.isupper()]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'monkeypatch.setattr(module, "SIZE", 3)',
+        'monkeypatch.setattr(\n    "fullmatch.data.feed.SIZE",\n    3,\n)',
+        'setattr(module, "SIZE", 3)',
+        'mock.patch("fullmatch.data.feed.SIZE", 3)',
+        'mock.patch.object(module, "SIZE", 3)',
+        "module.SIZE = 3",
+        "module.SIZE += 3",
+    ],
+)
+def test_replaced_constants_are_found(code: str) -> None:
+    assert replaced_constants(code) == ["SIZE"]
+    assert replaced_constants(code.replace("SIZE", "size")) == []
+
+
+def test_tests_replace_no_constants() -> None:
+    """A value that a test needs to choose is a parameter, with the constant as its default."""
+    for path in Path(__file__).parent.rglob("*.py"):
+        names = replaced_constants(path.read_text(encoding="utf-8"))
+        assert names == [], f"{path.name} replaces {', '.join(names)}; make it a parameter"
+
+
 def test_every_module_opens_with_a_sentence() -> None:
     for path in SOURCE.rglob("*.py"):
         first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines()
@@ -175,7 +250,8 @@ def test_names_that_say_nothing_are_not_used() -> None:
 def test_the_compiler_is_imported_by_whom_it_serves(module: str) -> None:
     """It takes seconds, and sets variables of the environment."""
     code = (
-        f"import os, sys\nbefore = dict(os.environ)\nimport fullmatch.{module}\n"
+        # scikit-learn sets variables of its own.
+        f"import os, sys, sklearn\nbefore = dict(os.environ)\nimport fullmatch.{module}\n"
         "assert 'torch._dynamo' not in sys.modules and dict(os.environ) == before"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

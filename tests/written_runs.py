@@ -132,7 +132,7 @@ def write_predictions(folder: RunFolder, classes: int) -> dict[str, Any]:
     accuracy = float((predicted == labels).mean())
     return {
         "top1": accuracy,
-        "interval": (accuracy - 0.1, accuracy + 0.1),
+        "interval": (max(accuracy - 0.1, 0.0), min(accuracy + 0.1, 1.0)),
         "ece": 0.2,
         "per_class": (*[1.0] * (classes - 1), 0.0),
         "confusion": tuple(map(tuple, confusion.tolist())),

@@ -1,9 +1,12 @@
 """Small benchmarks: the implementations they compare do the same work."""
 
+import json
+from pathlib import Path
+
 import pytest
 import torch
 
-from benchmarks import decoding, kernels
+from benchmarks import decoding, feature_pass, kernels
 
 
 def test_kernels_and_libraries_agree() -> None:
@@ -32,3 +35,10 @@ def test_decoding(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) >= 3
     assert all(float(rate) > 0 for rate in lines[2].split())
+
+
+def test_feature_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert feature_pass.run_pass(2, 32, (32,), tmp_path) > 0
+    assert len(list(tmp_path.glob("*.npy"))) == 1
+    feature_pass.main(["--memory-of", "2"])
+    assert json.loads(capsys.readouterr().out)["mebibytes"] > 0

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from fullmatch.cli import main
+from tests.patterns import find_all, find_blocks
 from tests.small_pictures import write_pets
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +26,7 @@ SHORT = {
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README + PERFORMANCE, flags=re.DOTALL)
+    return find_blocks(language, README + PERFORMANCE)
 
 
 def lines(program: str) -> list[list[str]]:
@@ -61,12 +63,16 @@ def test_make_targets() -> None:
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
 
 
-def test_code(capsys: pytest.CaptureFixture[str]) -> None:
+def test_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Image.new("L", (8, 8)).save("digit.png")
     for block in blocks("python"):
-        exec(compile(block, "README.md", "exec"), {})
+        exec(compile(block.replace("steps=20)", "steps=2)"), "README.md", "exec"), {})
     assert "tensor" in capsys.readouterr().out
 
 
 def test_links() -> None:
-    for target in re.findall(r"\]\(([^)]+)\)", README):
+    for target in find_all(r"\]\(([^)]+)\)", README):
         assert (ROOT / target).exists(), target

@@ -14,6 +14,7 @@ from fullmatch.cli.commands.export import export
 from fullmatch.cli.commands.predict import predict
 from fullmatch.data.stores import pictures
 from fullmatch.inference.novelty import LEAST_IMAGES, MOST_IMAGES
+from tests.patterns import find_blocks
 from tests.served import copy_run, digit_files, digits_run
 
 TEXT = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
@@ -24,7 +25,7 @@ for command in (predict, export, card):
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    return find_blocks(language, TEXT)
 
 
 def test_all_commands_run(
