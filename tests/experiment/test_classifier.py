@@ -82,14 +82,28 @@ def test_foreign_tensors(tmp_path: Path) -> None:
         Classifier.load(path)
 
 
+TASK = {
+    "num_classes": 2,
+    "num_labeled": 4,
+    "num_unlabeled": 4,
+    "class_prior": [0.5, 0.5],
+    "image": [1, 8, 8],
+    "features": 8,
+    "feature_map": [8, 2, 2],
+}
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"appearance": None}, "TypeError"),
+        ({"appearance": None}, "appearance is not a table"),
         ({"appearance": {"mean": [0.5], "std": [0.5], "gamma": 2}}, "unknown setting 'gamma'"),
         ({"classes": ["a", "b"]}, "size mismatch"),
         ({"image": [1]}, "image has 1 entries"),
-        ({"algorithm": {"name": "laermatch"}, "task": {}}, "unknown algorithm 'laermatch'"),
+        ({"algorithm": {"name": "laermatch"}, "task": TASK}, "unknown algorithm 'laermatch'"),
+        ({"algorithm": {"name": "fixmatch"}, "task": {}}, "task.num_classes is missing"),
+        ({"algorithm": {"name": "fixmatch"}, "task": None}, "algorithm and task belong together"),
+        ({"model": 3}, "model is not a text"),
     ],
 )
 def test_another_version(run: Run, change: dict[str, object], reason: str, tmp_path: Path) -> None:
