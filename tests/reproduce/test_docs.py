@@ -35,6 +35,16 @@ def test_tables_can_be_planned(
     assert not list(tmp_path.iterdir())
 
 
+def test_figure_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (words,) = (words for words in commands() if words[:2] == ["figure", "accuracy"])
+    monkeypatch.chdir(DOCS.parent)
+    runs = sorted(map(str, Path().glob(words[2])))
+    assert len(runs) == 6
+    out = tmp_path / words[4]
+    main(["reproduce", *words[:2], *runs, "--out", str(out), *words[5:]])
+    assert out.exists()
+
+
 def test_run_is_recorded_and_page_is_written(
     runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

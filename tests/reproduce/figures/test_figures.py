@@ -50,6 +50,49 @@ def test_other_figures_need_the_run_folder(name: str, ledger: Ledger, tmp_path: 
         draw_figure(name, [ledger.folder / "fullmatch.json"], tmp_path)
 
 
+@pytest.mark.parametrize("name", ["accuracy", "entropy", "overview", "time"])
+def test_figure_without_a_title(name: str, runs: dict[str, Path], tmp_path: Path) -> None:
+    out = tmp_path / "plain.svg"
+    assert draw_figure(name, [runs["fullmatch"], runs["eml"]], out, title=False) == [out]
+    words = out.read_text(encoding="utf-8")
+    assert "digits, 40 labels" not in words
+    if name != "overview":  # of one method, which the caption names
+        assert "FullMatch" in words
+
+
+def test_formats(ledger: Ledger, tmp_path: Path) -> None:
+    entry = [ledger.folder / "fullmatch.json"]
+    paths = draw_figure("accuracy", entry, tmp_path / "a", formats="pdf, png")
+    assert [path.name for path in paths] == ["accuracy.pdf", "accuracy.png"]
+    assert paths[0].read_bytes().startswith(b"%PDF")
+    assert b"/Type3" not in paths[0].read_bytes()
+    again = draw_figure("accuracy", entry, tmp_path / "b.PDF")
+    assert again[0].read_bytes() == paths[0].read_bytes()
+    with pytest.raises(UserError, match=r"unknown format 'pgn': .* did you mean 'png'"):
+        draw_figure("accuracy", entry, tmp_path, formats="pgn")
+    with pytest.raises(UserError, match="is a file; leave out --stem and --format"):
+        draw_figure("accuracy", entry, tmp_path / "x.svg", formats="png")
+
+
+def test_seeds_are_one_line_with_a_band(tmp_path: Path) -> None:
+    ledger = Path(__file__).parents[3] / "docs" / "results" / "runs"
+    paths = [
+        path
+        for method in ("fixmatch", "fullmatch")
+        for path in ledger.glob(f"digits-40-{method}-?-800-*")
+    ]
+    assert len(paths) == 6
+    figure = FIGURES["accuracy"].draw([FigureRun(path) for path in paths])
+    (axes,) = figure.axes
+    assert [str(line.get_label()) for line in axes.get_lines()] == [
+        "FixMatch, 3 seeds: 95.6 ± 1.0",
+        "FullMatch, 3 seeds: 95.9 ± 1.1",
+    ]
+    assert len(axes.collections) == 2
+    words = draw_figure("accuracy", [*paths, *ledger.glob("digits-40-fixmatch-0-1600*")], tmp_path)
+    assert "FixMatch, 1,600 steps: 97.2" in words[0].read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("stem", ["../x", "deep/x", "/nowhere/x", "x/", ".", "..", "..."])
 def test_stem_is_a_plain_file_name(stem: str, ledger: Ledger, tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))

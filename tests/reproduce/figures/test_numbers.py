@@ -1,5 +1,6 @@
 """Figures show the numbers of the runs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from fullmatch.reproduce.entry import LedgerCurve
 from fullmatch.reproduce.figures import bars
 from fullmatch.reproduce.figures.curves import smooth
 from fullmatch.reproduce.figures.features import compute_features
+from fullmatch.reproduce.figures.groups import RunGroup, group_seeds, join_curves
 from fullmatch.reproduce.figures.overview import BatchRoles, choose_examples, compute_roles
 from fullmatch.reproduce.figures.runs import FigureRun
 
@@ -34,12 +36,32 @@ def test_shares_of_low_entropy(runs: dict[str, Path]) -> None:
     assert heights == pytest.approx(100)
 
 
+def test_curves_of_seeds_are_joined() -> None:
+    band = join_curves([LedgerCurve((1, 2, 4), (0.0, 1.0, 3.0)), LedgerCurve((1, 3), (2.0, 4.0))])
+    assert band.steps == (1, 3)
+    assert band.mean == pytest.approx((1.0, 3.0))
+    assert band.deviation == pytest.approx((1.0, 1.0))
+    later = LedgerCurve((3, 4, 5), (0.0, 0.0, 0.0))  # negatives may begin later than others
+    assert join_curves([LedgerCurve((1, 2, 3), (1.0, 1.0, 1.0)), later]).steps == (3,)
+
+
+def test_only_runs_that_differ_in_their_seed_are_joined(runs: dict[str, Path]) -> None:
+    first, second, other = (FigureRun(runs[name]) for name in ("fixmatch", "fixmatch", "eml"))
+    assert [len(group.runs) for group in group_seeds([first, second, other])] == [1, 1, 1]
+    second.config = replace(second.config, seed=1)
+    groups = group_seeds([first, other, second])
+    assert [len(group.runs) for group in groups] == [2, 1]
+    assert [group.label for group in groups] == ["FixMatch, 2 seeds", "FixMatch + EML"]
+    second.config = replace(second.config, training=replace(second.config.training, steps=9))
+    assert [len(group.runs) for group in group_seeds([first, second])] == [1, 1]
+
+
 def test_time_of_a_step(runs: dict[str, Path]) -> None:
     run = FigureRun(runs["fixmatch"])
     run.__dict__["curves"] = {
         "seconds": LedgerCurve((10, 20, 30, 40), (100.0, 100.1, 100.2, 100.3))
     }
-    assert bars.step_time_quartiles(run) == pytest.approx((10, 10, 10))
+    assert bars.step_time_quartiles(RunGroup((run,))) == pytest.approx((10, 10, 10))
 
 
 def test_roles_of_a_batch(runs: dict[str, Path]) -> None:

@@ -50,9 +50,14 @@ def figure(
     *,
     out: Path = Path("runs/figures"),
     stem: str | None = None,
+    format: str | None = None,
+    title: bool = True,
     root: Path | None = None,
 ) -> None:
-    """Draw a figure of the paper from runs, as SVG and PNG.
+    """Draw a figure of the paper from runs, as SVG and PNG or in other formats.
+
+    Runs that differ only in their seed are one line: their mean, with a band of one standard
+    deviation.
 
     Parameters
     ----------
@@ -62,16 +67,21 @@ def figure(
     runs
         Run folders; for curves and times, files of the ledger are enough.
     out
-        Folder that the figure is written to.
+        Folder that the figure is written to; or one file, which ends in .svg, .png or .pdf.
     stem
         Name of the files, without the suffix. [default: the figure's name]
+    format
+        Formats, such as png,pdf,svg. [default: svg,png]
+    title
+        Write data, labels and steps above the figure. A paper says that in the caption.
     root
         Folder of the data, for figures that need it. [default: where the run had it]
     """
     from fullmatch.display.terminal import print_note
     from fullmatch.reproduce.figures import draw_figure
 
-    for path in draw_figure(name, runs, out, root=root, stem=stem):
+    paths = draw_figure(name, runs, out, root=root, stem=stem, formats=format, title=title)
+    for path in paths:
         print_note(f"written: {path}")
 
 

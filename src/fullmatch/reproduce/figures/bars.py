@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fullmatch.errors import UserError
+from fullmatch.reproduce.figures.groups import RunGroup, group_seeds
 from fullmatch.reproduce.figures.runs import FigureRun, describe_runs, runs_with
-from fullmatch.reproduce.figures.style import COLORS, canvas
+from fullmatch.reproduce.figures.style import COLORS, add_title, canvas
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +59,7 @@ def draw_confidences(
     axes.grid(axis="x", visible=False)
     axes.set_ylabel("confidence (%)")
     axes.set_ylim(0, 100)
-    axes.set_title(describe_runs(runs), loc="left")
+    add_title(axes, describe_runs(runs))
     axes.legend()
 
 
@@ -80,54 +81,71 @@ def entropy(runs: Sequence[FigureRun]) -> "Figure":
     import torch
 
     figure, axes = canvas()
-    entropies = [torch.special.entr(run.predictions()[0]).sum(dim=1) for run in runs]
+    groups = group_seeds(runs)
+    entropies = [compute_entropies(group) for group in groups]
     top = max(float(values.max()) for values in entropies)
     edges = [LOW_ENTROPY * i for i in range(int(top / LOW_ENTROPY) + 2)]
-    width = 0.8 * LOW_ENTROPY / len(runs)
-    for at, (run, values, color) in enumerate(zip(runs, entropies, COLORS, strict=False)):
+    width = 0.8 * LOW_ENTROPY / len(groups)
+    for at, (group, values, color) in enumerate(zip(groups, entropies, COLORS, strict=False)):
         counts = torch.histogram(values, torch.tensor(edges, dtype=values.dtype)).hist
         shares = (100 * counts / len(values)).tolist()
         low = 100 * float((values < LOW_ENTROPY).double().mean())
-        offset = LOW_ENTROPY / 2 + (at - (len(runs) - 1) / 2) * width
+        offset = LOW_ENTROPY / 2 + (at - (len(groups) - 1) / 2) * width
         places = [edge + offset for edge in edges[:-1]]
-        label = f"{run.label}: {low:.1f} % below {LOW_ENTROPY}"
+        label = f"{group.label}: {low:.1f} % below {LOW_ENTROPY}"
         axes.bar(places, shares, width, color=color, label=label)
     axes.set_xticks(edges)
     axes.grid(axis="x", visible=False)
     axes.set_xlabel("entropy of the prediction (nats)")
     axes.set_ylabel("test images (%)")
-    axes.set_title(describe_runs(runs), loc="left")
+    add_title(axes, describe_runs(runs))
     axes.legend()
     return figure
+
+
+def compute_entropies(group: RunGroup) -> "Tensor":
+    """Of every prediction of every run; the share of a bin is then the mean over seeds."""
+    import torch
+
+    return torch.cat([torch.special.entr(run.predictions()[0]).sum(dim=1) for run in group.runs])
 
 
 def time(runs: Sequence[FigureRun]) -> "Figure":
     """The median time of a step; the line spans the middle half of the measurements."""
     shown = runs_with(runs, "seconds", "fullmatch train")
-    figure, axes = canvas(height=1.3 + 0.5 * len(shown))
+    groups = group_seeds(shown)
+    figure, axes = canvas(height=1.3 + 0.5 * len(groups))
     devices = {run.device for run in shown}
-    for at, (run, color) in enumerate(zip(shown, COLORS, strict=False)):
-        low, median, high = step_time_quartiles(run)
+    for at, (group, color) in enumerate(zip(groups, COLORS, strict=False)):
+        low, median, high = step_time_quartiles(group)
         axes.barh(at, median, 0.6, color=color)
         axes.plot([low, high], [at, at], color="black", linewidth=1)
         axes.annotate(f" {median:.2f} ms", (max(high, median), at), va="center")
-    names = [run.label if len(devices) == 1 else f"{run.label}\n{run.device}" for run in shown]
-    axes.set_yticks(range(len(shown)), names)
+    names = [
+        group.label if len(devices) == 1 else f"{group.label}\n{group.runs[0].device}"
+        for group in groups
+    ]
+    axes.set_yticks(range(len(groups)), names)
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.margins(x=0.15)
     axes.set_xlabel("time per training step (ms)")
     where = f", {shown[0].device}" if len(devices) == 1 else ""
-    axes.set_title(describe_runs(shown) + where, loc="left")
+    add_title(axes, describe_runs(shown) + where)
     return figure
 
 
-def step_time_quartiles(run: FigureRun) -> tuple[float, float, float]:
+def step_time_quartiles(group: RunGroup) -> tuple[float, float, float]:
     """Milliseconds per step, from the times between two lines of the log."""
-    curve = run.curves["seconds"]
-    spans = itertools.pairwise(zip(curve.steps, curve.values, strict=True))
-    times = [1000 * (t - s) / (b - a) for (a, s), (b, t) in spans if t > s]
+    times = [each for run in group.runs for each in step_times(run)]
     if len(times) < 2:
-        raise UserError(f"{run.path} is too short to measure the time of a step; train it further")
+        path = group.runs[0].path
+        raise UserError(f"{path} is too short to measure the time of a step; train it further")
     low, median, high = statistics.quantiles(times, n=4)
     return low, median, high
+
+
+def step_times(run: FigureRun) -> list[float]:
+    curve = run.curves["seconds"]
+    spans = itertools.pairwise(zip(curve.steps, curve.values, strict=True))
+    return [1000 * (t - s) / (b - a) for (a, s), (b, t) in spans if t > s]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from fullmatch.errors import UserError
 from fullmatch.reproduce.figures.runs import FigureRun, describe_runs
-from fullmatch.reproduce.figures.style import canvas
+from fullmatch.reproduce.figures.style import TITLE, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ def tsne(runs: Sequence[FigureRun]) -> "Figure":
         scatter_classes(axis, project(features), labels, classifier.classes, colors)
         accuracy = 100 * float((probs.argmax(dim=1) == labels).double().mean())
         axis.set_title(f"{run.label}: {accuracy:.1f} % of {len(images):,} right", loc="left")
-    figure.supxlabel(f"{describe_runs(runs)}; test images", fontsize=9)
+    figure.supxlabel(f"{describe_runs(runs)}; test images", fontsize=9).set_gid(TITLE)
     if len(classifier.classes) <= LISTED_CLASSES:
         figure.legend(
             *axes[0, 0].get_legend_handles_labels(), loc="outside right upper", markerscale=2.5

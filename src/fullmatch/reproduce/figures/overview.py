@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fullmatch.reproduce.figures.runs import FigureRun
-from fullmatch.reproduce.figures.style import canvas
+from fullmatch.reproduce.figures.style import TITLE, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -133,10 +133,11 @@ def add_titles(figure: "Figure", axes: Any, run: FigureRun, roles: BatchRoles) -
     axes[0, 1].set_title("strong", fontsize=9)
     axes[0, 2].set_title("confidence on the weak view (%)", loc="left", fontsize=9)
     share = 100 * float(roles.selected.double().mean())
-    figure.suptitle(
+    title = figure.suptitle(
         f"{run.label}, {run.description}: k = {roles.k} of {roles.probs.shape[1]} classes in this "
         f"batch, {share:.0f} % with a pseudo-label",
         fontsize=10,
     )
+    title.set_gid(TITLE)
     handles = [Patch(color=color, label=role) for role, color in COLORS.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(COLORS))

@@ -1,6 +1,5 @@
 """A run as figures need it: its name and curves, and for some figures its model and data."""
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -101,14 +100,6 @@ class FigureRun:
         raise UserError(
             f"{self.path} has no {path.name}; finish the run with: {self.folder.resume_command}"
         )
-
-
-def make_labels_unique(runs: Sequence[FigureRun]) -> None:
-    """Add the folder's name to every label that several runs share."""
-    counts = Counter(run.label for run in runs)
-    for run in runs:
-        if counts[run.label] > 1:
-            run.label = f"{run.label} ({run.path.resolve().name.removesuffix('.json')})"
 
 
 def describe_runs(runs: Sequence[FigureRun]) -> str:

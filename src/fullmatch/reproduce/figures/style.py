@@ -1,5 +1,6 @@
-"""One style for all figures, each saved as SVG and PNG."""
+"""One style for all figures, and how they are saved."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 # Distinct for any color vision, and in gray.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+FORMATS = ("svg", "png", "pdf")
+UNDATED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+TITLE = "title"  # marks text that a caption would say
 SETTINGS: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": "#444444",
@@ -23,7 +27,8 @@ SETTINGS: dict[Any, Any] = {
     "grid.color": "#E5E5E5",
     "legend.frameon": False,
     "lines.linewidth": 1.6,
-    "savefig.dpi": 130,
+    "pdf.fonttype": 42,  # journals refuse the default, whose glyphs are programs
+    "savefig.dpi": 300,
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "fullmatch",  # the same figure gives the same file
 }
@@ -59,11 +64,25 @@ def format_steps_axis(axes: "Axes") -> None:
     axes.set_xlim(left=0)
 
 
-def save_figure(figure: "Figure", out: Path, stem: str) -> list[Path]:
-    """Write SVG and PNG."""
-    paths = [out / f"{stem}.svg", out / f"{stem}.png"]
+def add_title(axes: "Axes", text: str) -> None:
+    """What the figure shows; in a paper, its caption says that (`remove_titles`)."""
+    axes.set_title(text, loc="left").set_gid(TITLE)
+
+
+def remove_titles(figure: "Figure") -> None:
+    """Leave out what a caption says; names of the parts of a figure stay."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(lambda part: isinstance(part, Text) and part.get_gid() == TITLE):
+        assert isinstance(text, Text)
+        text.set_text("")
+
+
+def save_figure(figure: "Figure", out: Path, stem: str, formats: Sequence[str]) -> list[Path]:
+    """Write the figure in every format; the same figure gives the same files."""
+    paths = [out / f"{stem}.{ending}" for ending in formats]
     with explained_errors(out):
         out.mkdir(parents=True, exist_ok=True)
-        figure.savefig(paths[0], metadata={"Date": None})
-        figure.savefig(paths[1])
+        for path, ending in zip(paths, formats, strict=True):
+            figure.savefig(path, format=ending, metadata=UNDATED.get(ending))
     return paths
