@@ -24,9 +24,10 @@ from fullmatch.reproduce.plan import (
     find_obstacle,
     plan_runs,
 )
+from fullmatch.reproduce.rates import run_rates
 from fullmatch.storage.run_folder import RunFolder
 from tests.reproduce.conftest import CELL, row_named
-from tests.reproduce.test_lines import CIFAR, make_entry, with_setting
+from tests.reproduce.test_lines import CIFAR, make_entry
 from tests.small_runs import finish
 
 
@@ -188,27 +189,15 @@ def test_cost() -> None:
     item = planned_run("FixMatch", CIFAR)
     cost = estimate_cost(item, [])
     assert cost.source == "assumed"
+    assert not cost.exact
     assert cost.hours == pytest.approx(2**20 / 16.2 / 3600)
     assert 0.04 < cost.gigabytes < 0.06
-    measured = make_entry(row, 0, 0.8, steps_per_second=100.0, device="a GPU")
-    cost = estimate_cost(item, [measured])
+    rates = list(run_rates([make_entry(row, 0, 0.8, steps_per_second=100.0, device="a GPU")]))
+    cost = estimate_cost(item, rates, "a GPU")
     assert cost.hours == pytest.approx(2**20 / 100 / 3600)
-    assert "a GPU" in cost.source
-
-
-def test_fastest_run_of_a_day_counts_unless_its_step_differs() -> None:
-    row = row_named("FixMatch")
-    different, slow, fast = (
-        make_entry(row, 0, 0.8, steps_per_second=speed) for speed in (300.0, 50.0, 100.0)
-    )
-    different = with_setting(different, "training", "weak_gradient", False)
-    assert estimate_cost(planned_run("FixMatch", CIFAR), [slow, fast, different]).speed == 100.0
-
-
-def test_speed_of_another_network_does_not_count() -> None:
-    row = row_named("FixMatch")
-    other = make_entry(row, 0, 0.8, cell=TableCell("cifar100", 400), steps_per_second=9.0)
-    assert estimate_cost(planned_run("FixMatch", CIFAR), [other]).source == "assumed"
+    assert cost.source == "measured on a GPU"
+    assert cost.exact
+    assert not estimate_cost(item, rates, "another GPU").exact
 
 
 def test_obstacles_are_known_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,9 +154,10 @@ def show_plan(planned: "Sequence[PlannedRun]", ledger: "Ledger") -> None:
     from fullmatch.display.terminal import TextTable, print_note
     from fullmatch.errors import pluralize
     from fullmatch.reproduce.plan import RunCost, RunStatus, estimate_cost, find_obstacle
+    from fullmatch.reproduce.rates import measured_rates
 
     listing = TextTable("run", "steps", "state", "hours", "GB", "steps/s")
-    entries = ledger.entries()
+    rates = measured_rates(ledger)
     ready: list[RunCost] = []
     blocked: list[RunCost] = []  # by something that is missing
     for item in planned:
@@ -164,7 +165,7 @@ def show_plan(planned: "Sequence[PlannedRun]", ledger: "Ledger") -> None:
         if item.status is RunStatus.FINISHED:
             listing.add(item.name, steps, item.status.value, "-", "-", "-")
             continue
-        cost, obstacle = estimate_cost(item, entries), find_obstacle(item)
+        cost, obstacle = estimate_cost(item, rates), find_obstacle(item)
         (blocked if obstacle else ready).append(cost)
         speed = f"{cost.speed:.1f} {cost.source}"
         numbers = (f"{cost.hours:.2f}", f"{cost.gigabytes:.3f}", speed)
@@ -179,3 +180,9 @@ def show_plan(planned: "Sequence[PlannedRun]", ledger: "Ledger") -> None:
             "they have what they need"
         )
     print_note(f"{pluralize(planned, 'run')}; {total}")
+    guessed = sum(not cost.exact for cost in [*ready, *blocked])
+    if guessed:
+        print_note(
+            f"{pluralize(guessed, 'rate')} not measured for the same data, network, method, step "
+            "and device: the nearest one stands in, or an assumption"
+        )

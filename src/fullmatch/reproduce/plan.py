@@ -11,9 +11,9 @@ from fullmatch.config import ExperimentConfig
 from fullmatch.data import DATASETS
 from fullmatch.errors import UserError
 from fullmatch.reproduce import provenance
-from fullmatch.reproduce.entry import LedgerEntry
 from fullmatch.reproduce.grid import TableCell, TableRow, config_for
 from fullmatch.reproduce.ledger import Ledger
+from fullmatch.reproduce.rates import MeasuredRate, PlannedCase, nearest_rate
 from fullmatch.reproduce.recording import make_entry
 from fullmatch.storage.run_folder import RunFolder
 
@@ -57,6 +57,7 @@ class RunCost:
     gigabytes: float
     speed: float  # steps per second
     source: str
+    exact: bool  # measured with the same data, network, method, kind of step and device
 
 
 @dataclass(frozen=True)
@@ -126,41 +127,28 @@ def find_obstacle(planned: PlannedRun) -> str | None:
     return None if benchmark.url or benchmark.is_present() else "needs its data"
 
 
-def estimate_cost(planned: PlannedRun, entries: Sequence[LedgerEntry]) -> RunCost:
+def estimate_cost(
+    planned: PlannedRun, rates: Sequence[MeasuredRate], device: str | None = None
+) -> RunCost:
+    """Hours at the rate of the same case, or of the nearest one; `device` is this machine's."""
     training = planned.config.training
-    measured = similar_run(planned, entries)
-    speed, source = ASSUMED_SPEED, "assumed"
-    if measured is not None and measured.steps_per_second:
-        speed, source = measured.steps_per_second, f"measured on {measured.device}"
+    case = PlannedCase.of(planned.config, device or this_device())
+    speed, source, exact = ASSUMED_SPEED, "assumed", False
+    if (rate := nearest_rate(case, rates)) is not None:
+        speed, source = rate.steps_per_second, rate.describe(case)
+        exact = all(rate.matches(case))
     copies = 2 * 3 + 1  # two checkpoints of student, teacher and momentum; and the model
     weights = count_parameters(planned.config.model.name, planned.cell.data)
     size = 4 * copies * weights + LINE_BYTES * training.steps / training.log_every
     remaining = training.steps - steps_done(planned)
-    return RunCost(remaining / speed / 3600, size / 1e9, speed, source)
+    return RunCost(remaining / speed / 3600, size / 1e9, speed, source, exact)
 
 
-def similar_run(planned: PlannedRun, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:
-    """The run with the most relevant speed: of the same network, if possible on the same data.
+@cache
+def this_device() -> str:
+    from fullmatch.experiment.machine import choose_device, device_name
 
-    Of several on the same day the fastest counts, since the others may have shared their device.
-    """
-    config = provenance.table_of(planned.config)
-
-    def has_same_step(entry: LedgerEntry) -> bool:
-        model = entry.config["model"]
-        weak_gradient = entry.config.get("training", {}).get("weak_gradient", True)
-        return (model, weak_gradient) == (config["model"], planned.config.training.weak_gradient)
-
-    def similarity(entry: LedgerEntry) -> tuple[bool, bool, str, float]:
-        return (
-            entry.data == config["data"]["name"],
-            entry.algorithm["name"] == config["algorithm"]["name"],
-            entry.date,
-            entry.steps_per_second or 0.0,
-        )
-
-    candidates = [entry for entry in entries if entry.steps_per_second and has_same_step(entry)]
-    return max(candidates, key=similarity, default=None)
+    return device_name(choose_device())
 
 
 def steps_done(planned: PlannedRun) -> int:
