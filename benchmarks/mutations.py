@@ -12,37 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.odd_values import ODD_TEXTS, odd_value
+from benchmarks.table_mutations import mutate_table, mutate_tar
+
 Mutation = Callable[[bytes, random.Random], bytes]
 MOST_BYTES = 5_000_000  # of a damaged file
-ODD_TEXTS = (
-    "",
-    " ",
-    "\x00",
-    "\x1b[31mred\x07",
-    "two\nlines",
-    "=1+1",
-    "../../etc/passwd",
-    "<script>alert(1)</script>",
-    "nan",
-    "-1",
-    "\ud800",
-    "\udcff",
-    "a" * 5000,
-    "ä/\\'\"`$(touch x)",
-)
-ODD_NUMBERS = (0, -1, 1, 2**31, 2**63, 10**400, 1.5, -0.0, 1e308, float("nan"), float("inf"))
 ODD_TOML = (
     "nan", "-inf", "1e308", "-1", "0", "''", '"\\u0000"', "[]", "{}", "true", "1979-05-27",
     "[[1]]", "999999999999999999999999", "[" * 3000, "{a=" * 3000, '"' + "x" * 3000 + '"',
 )  # fmt: skip
-
-
-def odd_value(rng: random.Random) -> Any:
-    deep: Any = 1
-    for _ in range(rng.choice((3, 40, 900))):
-        deep = [deep] if rng.random() < 0.5 else {"a": deep}
-    choices: tuple[Any, ...] = (None, True, [], {}, [[]], [None], {"a": 1}, deep, [0] * 2000)
-    return rng.choice((*choices, *ODD_TEXTS, *ODD_NUMBERS))
 
 
 # By bytes
@@ -242,6 +220,10 @@ GRAMMARS: dict[str, Mutation] = {
     ".csv": mutate_csv,
     ".safetensors": mutate_safetensors,
     ".npz": mutate_npz,
+    ".npy": npy_with_header,
+    ".tar": mutate_tar,
+    ".parquet": mutate_table,
+    ".arrow": mutate_table,
 }
 
 

@@ -1,5 +1,6 @@
 """Files from someone else are read within bounds, or refused in a few words."""
 
+import json
 import os
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from fullmatch.files.reading import (
     read_bounded,
     read_bounded_text,
     require_regular,
+    require_tensors,
 )
 
 
@@ -92,3 +94,44 @@ def test_damaged_toml(text: str, reason: str) -> None:
     """Deep keys once took hours."""
     with pytest.raises(UnusableFile, match=reason):
         parse_toml(text)
+
+
+def tensor_file(header: object, numbers: bytes = bytes(8)) -> bytes:
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + numbers
+
+
+GOOD_HEADER = {
+    "__metadata__": {"a": "b"},
+    "x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
+}
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "not a safetensors file"),
+        (bytes(4096), "not a safetensors file"),
+        (b"\xff" * 16, "not a safetensors file"),
+        (tensor_file(GOOD_HEADER, bytes(7)), "cut off"),
+        (tensor_file(GOOD_HEADER, bytes(9)), "longer than its tensors"),
+        (tensor_file([1]), "its header is damaged"),
+        (tensor_file({"x": {"data_offsets": [0]}}), "its header is damaged"),
+        (tensor_file({"x": {"data_offsets": [0, "8"]}}), "its header is damaged"),
+        (tensor_file({"x": 1})[:9] + b"}" * 50, "not JSON"),
+    ],
+)
+def test_damaged_tensors(tmp_path: Path, content: bytes, reason: str) -> None:
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(UnusableFile, match=reason):
+        require_tensors(path)
+
+
+def test_whole_tensors_and_a_file_that_was_made_huge(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(tensor_file(GOOD_HEADER))
+    require_tensors(path)
+    os.truncate(path, 2**40)
+    with pytest.raises(UnusableFile, match="longer than its tensors"):
+        require_tensors(path)

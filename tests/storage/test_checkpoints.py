@@ -103,7 +103,8 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
     assert checkpoint is not None
     assert checkpoint.facts.step == 1
     assert damaged == [
-        "step-000000002 is damaged (its contents have changed): going back to the one before"
+        "step-000000002 is damaged (unreadable: not a safetensors file): going back to the one "
+        "before"
     ]
     (place / "state.safetensors").unlink()
     with pytest.raises(DamagedCheckpoint, match=r"^state\.safetensors: No such file or directory$"):

@@ -14,6 +14,7 @@ from fullmatch.storage.features import Part, PictureFeatures, read_features, wri
 from fullmatch.storage.json_files import DamagedFile
 from fullmatch.storage.run_folder import RunFolder
 from tests.full_disk import full_disk
+from tests.written_runs import write_run
 
 
 def some_features() -> PictureFeatures:
@@ -125,3 +126,11 @@ def test_a_full_disk_keeps_the_old_file(
         write_features(folder.features, replace(some_features(), weights="new"))
     assert folder.features.read_bytes() == before
     assert read_features(folder.features).weights == some_features().weights
+
+
+def test_features_of_another_run(tmp_path: Path) -> None:
+    """They are about other classes than the result."""
+    folder = RunFolder(write_run(tmp_path / "run"))
+    write_features(folder.features, some_features())
+    with pytest.raises(DamagedFile, match=r"about other classes than result\.json"):
+        folder.read_features()

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from fullmatch.errors import UserError
+from fullmatch.storage.features import write_features
 from fullmatch.storage.findings import OutlierPicture, RunFindings, SuspectPicture
 from fullmatch.storage.json_files import write_json
 from fullmatch.storage.run_folder import RunFolder
+from tests.storage.test_features import some_features
 
 FINDINGS = RunFindings(
     (SuspectPicture(3, "labeled/ä.png", "cat", "dog", 0.97),), (OutlierPicture(7, "7.png"),)
@@ -33,6 +35,12 @@ def test_round_trip(tmp_path: Path) -> None:
             r"outliers.row is not an integer",
         ),
         ('{"format": 1, "suspect_labels": 3}', "suspect_labels is not a list"),
+        ('{"format": 1, "outliers": [{"row": -1, "name": "b"}]}', "rows are not positions"),
+        (
+            '{"format": 1, "suspect_labels": [{"row": 0, "name": "b", "label": "a", '
+            '"looks_like": "c", "probability": 7}]}',
+            "probabilities are not between 0 and 1",
+        ),
     ],
 )
 def test_damage_is_one_line(tmp_path: Path, text: str, reason: str) -> None:
@@ -41,3 +49,11 @@ def test_damage_is_one_line(tmp_path: Path, text: str, reason: str) -> None:
     with pytest.raises(UserError, match=reason) as error:
         folder.read_findings()
     assert "\n" not in str(error.value)
+
+
+def test_findings_about_more_pictures_than_there_are(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    write_features(folder.features, some_features())
+    write_json(folder.findings, FINDINGS)
+    with pytest.raises(UserError, match=r"about more pictures than features\.safetensors"):
+        folder.read_findings()

@@ -29,7 +29,7 @@ from fullmatch.experiment.build import Assembly
 from fullmatch.experiment.feature_pass import FrozenFeatures
 from fullmatch.experiment.identity import hash_dataset
 from fullmatch.experiment.presets import labels_only, with_steps
-from fullmatch.files.reading import require_regular
+from fullmatch.files.reading import require_tensors
 from fullmatch.storage.result import Accuracy, Estimate
 from fullmatch.storage.tensors import write_tensors
 from fullmatch.training.randomness import preserve_rng, seed_step
@@ -250,7 +250,7 @@ def fold_marks(config: ExperimentConfig, dataset: SemiDataset) -> list[str]:
 def read_fold(path: Path, marks: list[str]) -> Tensor | None:
     """The predictions of a finished fold; None where there are none, or others."""
     try:
-        require_regular(path)
+        require_tensors(path)
         with safe_open(path, framework="pt") as file:
             if (file.metadata() or {}).get("mark") not in marks:
                 return None

@@ -13,7 +13,7 @@ from fullmatch.data import DATASETS, FileStore, ImageStore, SemiDataset
 from fullmatch.data.quality.fingerprints import compute_digests
 from fullmatch.experiment.build import Assembly
 from fullmatch.experiment.settings import read_config
-from fullmatch.files.reading import require_regular
+from fullmatch.files.reading import require_tensors
 from fullmatch.storage.result import HealthFinding
 from fullmatch.storage.run_folder import RunFolder, read_file
 
@@ -60,7 +60,7 @@ def read_learned(folder: RunFolder) -> Learned:
 
 def parse_learned(path: Path) -> Learned:
     """`ValueError` says what is wrong with the file."""
-    require_regular(path)
+    require_tensors(path)
     learned = load_file(path)
     for name, keys in learned.items():
         if not SHAPE.fullmatch(name) or keys.dtype != torch.int64 or keys.ndim != 1:

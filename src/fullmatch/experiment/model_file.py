@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from fullmatch.config import SettingsTable, from_table, to_table
 from fullmatch.core import Appearance, Task
 from fullmatch.errors import UserError
-from fullmatch.files.reading import parse_json, require_regular
+from fullmatch.files.reading import parse_json, require_tensors
 from fullmatch.models.frozen import FrozenNetwork
 from fullmatch.models.landmarks import LandmarkBody
 from fullmatch.plugins import is_reference
@@ -118,7 +118,7 @@ class ModelFile:
         if path.is_file() and not os.access(path, os.R_OK):  # safetensors reports it as missing
             raise UserError(f"no permission to read {path}; ask its owner for it")
         try:
-            require_regular(path)
+            require_tensors(path)
             with safe_open(path, framework="pt") as file:
                 table = parse_json(file.metadata()[METADATA])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

@@ -11,6 +11,9 @@ from typing import Any
 MEBIBYTE = 2**20
 TEXT_LIMIT = 256 * MEBIBYTE  # of a log or a list of names; only damage makes it larger
 SETTINGS_LIMIT = MEBIBYTE  # of a config
+HEADER_LIMIT = 64 * MEBIBYTE  # of a safetensors file
+LENGTH_BYTES = 8  # it starts with the length of its header
+METADATA = "__metadata__"  # the only entry of the header that is not a tensor
 DEPTH = 32  # tables and lists inside each other; our own files have at most six
 # A key of more parts than that: reading it takes time that grows with the square of its length.
 DEEP_KEY = re.compile(
@@ -32,6 +35,28 @@ def require_regular(path: Path, limit: int | None = None) -> None:
         raise UnusableFile("not a regular file")
     if limit is not None and status.st_size > limit:
         raise UnusableFile(f"larger than {limit // MEBIBYTE:,} MiB")
+
+
+def require_tensors(path: Path) -> None:
+    """`UnusableFile` unless a safetensors file is as long as its header says.
+
+    A reader maps all of a file into memory, also of one that was made huge.
+    """
+    require_regular(path)
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(LENGTH_BYTES)
+        length = int.from_bytes(start, "little")
+        if len(start) < LENGTH_BYTES or not 2 <= length <= min(size, HEADER_LIMIT):
+            raise UnusableFile("not a safetensors file")
+        header = parse_json(file.read(length))
+    try:
+        ends = [entry["data_offsets"][1] for name, entry in header.items() if name != METADATA]
+        whole = LENGTH_BYTES + length + max(ends, default=0) == size
+    except (LookupError, TypeError, AttributeError):
+        raise UnusableFile("its header is damaged") from None
+    if not whole:
+        raise UnusableFile("it is cut off, or longer than its tensors")
 
 
 def read_bounded(path: Path, limit: int = TEXT_LIMIT) -> bytes:

@@ -21,7 +21,7 @@ from fullmatch.data.stores.image_store import ImageStore, evenly_spaced
 from fullmatch.errors import UserError
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.feature_pass import read_descriptors
-from fullmatch.files.reading import require_regular
+from fullmatch.files.reading import require_tensors
 from fullmatch.inference.trained_run import TrainedRun
 from fullmatch.models.frozen import FrozenNetwork
 from fullmatch.storage.manifest import hash_file
@@ -74,7 +74,7 @@ class NoveltyDetector:
     def load(cls, path: Path, model: Path) -> "NoveltyDetector | None":
         """Read what `save` wrote for this model; None if it is missing, damaged or another's."""
         try:
-            require_regular(path)
+            require_tensors(path)
             with safe_open(path, framework="pt") as file:
                 if file.metadata()["model"] != hash_file(model):
                     return None

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fullmatch.data.stores import pictures
+from fullmatch.errors import UserError
 from fullmatch.evaluation.calibration import apply_temperature
 from fullmatch.experiment.machine import choose_device
 from fullmatch.experiment.run_features import name_in_folder
@@ -84,6 +85,7 @@ def suggest_uncertain(
     looked_at, unreadable = len(known) + len(sample), len(sample) - len(judged.names)
     basis = "the model's features"
     if stored is not None:
+        check_width(run, stored, judged)
         basis, judged = "features stored with the run", join_judgments(stored, judged)
     if not judged.names:
         return Suggestions([], looked_at, unreadable, basis)
@@ -131,6 +133,14 @@ def read_stored(run: TrainedRun, names: Sequence[str]) -> Judgment | None:
         apply_temperature(probs, run.temperature or 1.0),
         torch.from_numpy(stored.features[at]),
     )
+
+
+def check_width(run: TrainedRun, stored: Judgment, computed: Judgment) -> None:
+    if computed.names and stored.features.shape[1] != computed.features.shape[1]:
+        raise UserError(
+            f"{run.folder.features} is damaged (features of {stored.features.shape[1]} numbers, "
+            f"the model computes {computed.features.shape[1]}); delete it: it is not needed"
+        )
 
 
 def name_in_run(name: str, folder: str) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from fullmatch.files.reading import parse_json, require_regular
+from fullmatch.files.reading import parse_json, require_tensors
 from fullmatch.storage.atomic import replacing
 
 FACTS = "fullmatch"  # the metadata's key
@@ -26,7 +26,7 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], facts: Mapping[str
 
 def read_arrays(path: Path, version: int) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Arrays by name, and the facts; `ValueError` if another version wrote them."""
-    require_regular(path)
+    require_tensors(path)
     with safe_open(path, framework="numpy") as file:
         facts = parse_json((file.metadata() or {}).get(FACTS, "{}"))
         if not isinstance(facts, dict) or facts.get("format") != version:

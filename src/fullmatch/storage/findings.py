@@ -35,10 +35,19 @@ class RunFindings:
     outliers: tuple[OutlierPicture, ...] = ()
     format: int = FORMAT
 
+    @property
+    def rows(self) -> list[int]:
+        return [picture.row for picture in (*self.suspect_labels, *self.outliers)]
+
 
 def read_findings(path: Path) -> RunFindings:
     """`ValueError` says what is wrong with the file."""
     table = read_json(path)
     if table.get("format") != FORMAT:
         raise ValueError("another version of fullmatch wrote it")
-    return from_json(RunFindings, table)
+    findings = from_json(RunFindings, table)
+    if any(row < 0 for row in findings.rows):
+        raise ValueError("rows are not positions")
+    if not all(0 <= picture.probability <= 1 for picture in findings.suspect_labels):
+        raise ValueError("probabilities are not between 0 and 1")
+    return findings

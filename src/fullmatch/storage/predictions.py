@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from fullmatch.files.reading import require_regular
+from fullmatch.files.reading import require_tensors
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -84,7 +84,7 @@ class Album:
 
 def read_predictions(path: Path) -> Predictions:
     """`ValueError` or `KeyError` says what is wrong with the file."""
-    require_regular(path)
+    require_tensors(path)
     saved = load_file(path)
     probabilities, labels = saved["probabilities"], saved["labels"]
     if probabilities.ndim != 2 or labels.shape != probabilities.shape[:1]:

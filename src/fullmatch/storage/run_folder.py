@@ -195,19 +195,43 @@ class RunFolder:
         """Of all pictures, by a pretrained network; None where the run has none."""
         if not self.features.exists():
             return None
-        return read_file(self.features, read_features, "delete it: it is not needed to predict")
+
+        def read(path: Path) -> PictureFeatures:
+            features = read_features(path)
+            self.check_classes(features.classes)
+            return features
+
+        return read_file(self.features, read, "delete it: it is not needed to predict")
 
     def read_map(self) -> PictureMap | None:
         """Of all pictures; None where the run has none."""
         if not self.map.exists():
             return None
-        return read_file(self.map, read_map, "delete it: then the report has no map")
+
+        def read(path: Path) -> PictureMap:
+            picture_map = read_map(path)
+            self.check_classes(picture_map.classes)
+            return picture_map
+
+        return read_file(self.map, read, "delete it: then the report has no map")
+
+    def check_classes(self, classes: tuple[str, ...]) -> None:
+        """`ValueError` where a file is about other classes than the result."""
+        if self.finished and classes != self.read_result().classes:
+            raise ValueError("it is about other classes than result.json")
 
     def read_findings(self) -> RunFindings | None:
         """Pictures that a person should look at; None where nothing was looked for."""
         if not self.findings.exists():
             return None
-        return read_file(self.findings, read_findings, "delete it: then the report does without")
+
+        def read(path: Path) -> RunFindings:
+            findings, features = read_findings(path), self.read_features()
+            if features is not None and any(row >= len(features) for row in findings.rows):
+                raise ValueError(f"it is about more pictures than {self.features.name}")
+            return findings
+
+        return read_file(self.findings, read, "delete it: then the report does without")
 
     def read_records(self) -> list[LogRecord]:
         return read_file(self.metrics, read_records, "train again")

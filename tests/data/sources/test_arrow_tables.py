@@ -216,3 +216,24 @@ def test_what_is_not_a_label() -> None:
     assert parse_label(b"cat") is None
     assert parse_label(np.inf) is None
     assert arrow_tables.parse_label(2, ["a", "b"]) is None
+
+
+@pytest.mark.parametrize("names", [[1, 2], "ab", {"a": 1}, [None]])
+def test_class_names_that_are_not_names(tmp_path: Path, names: object) -> None:
+    features = {"label": {"_type": "ClassLabel", "names": names}}
+    facts = {"huggingface": json.dumps({"info": {"features": features}})}
+    table = pa.table({"image": FILES, "label": [0, 1, 0, 1]}).replace_schema_metadata(facts)
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(UserError, match="class names are not a list of names"):
+        read_table(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize(
+    "facts", ["[]", '{"info": {"features": [1]}}', "[" * 99_999, '{"info": 3}']
+)
+def test_facts_of_another_kind_are_ignored(tmp_path: Path, facts: str) -> None:
+    table = pa.table({"image": FILES, "label": ["a", "b", "a", "b"]})
+    path = tmp_path / "a.parquet"
+    parquet.write_table(table.replace_schema_metadata({"huggingface": facts}), path)
+    (part,) = read_table(path)
+    assert part.names == ("a", "b")

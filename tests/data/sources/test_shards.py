@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -111,3 +112,15 @@ def test_labels_may_be_any_json(tmp_path: Path) -> None:
     part = read_shard(write_shard(tmp_path / "a.tar", files))
     assert part.names == ("0",)
     assert part.labels.tolist() == [0, 0, 0]
+
+
+def test_a_label_that_is_nested_too_deeply(tmp_path: Path) -> None:
+    files = [("0.png", PICTURES[0]), ("0.json", b"[" * 100_000)]
+    with pytest.raises(UserError, match=r"0\.json is not JSON"):
+        read_shard(write_shard(tmp_path / "a.tar", files))
+
+
+def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.tar")
+    with pytest.raises(UserError, match="not a regular file"):
+        read_shard(tmp_path / "a.tar")

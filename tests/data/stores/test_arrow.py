@@ -1,11 +1,13 @@
 """Arrow and Parquet files are opened without reading their pictures into memory."""
 
+import os
+import struct
 import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyarrow import ipc
+from pyarrow import ipc, parquet
 
 from fullmatch.data.stores.arrow import ArrowPictures, open_table
 from fullmatch.errors import UserError
@@ -64,3 +66,28 @@ def test_error_names_the_missing_package(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UserError, match=r"pip install 'fullmatch\[hub\]'"):
         open_table(tmp_path / "a.parquet")
+
+
+def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
+    for name in ("a.arrow", "b.parquet"):
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(UserError, match="not a regular file"):
+            open_table(tmp_path / name)
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table([pa.array(FILES)] * 2, ["image", "image"]), path)
+    with pytest.raises(UserError, match="more than one column 'image'"):
+        open_table(path)
+
+
+def test_offsets_that_point_elsewhere(tmp_path: Path) -> None:
+    """Reading there would end the process."""
+    path = write_arrow(tmp_path / "a.arrow", stream=False)
+    content = path.read_bytes()
+    offsets = struct.pack("<3i", 0, len(FILES[0]), len(FILES[0]) + len(FILES[1]))
+    assert content.count(offsets) == 1
+    path.write_bytes(content.replace(offsets, struct.pack("<3i", 0, 2**30, 2**30 + 1)))
+    with pytest.raises(UserError, match=r"a\.arrow is damaged"):
+        open_table(path)

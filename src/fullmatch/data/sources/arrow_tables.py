@@ -5,7 +5,6 @@ in a column called `label`, or in the only one of type `ClassLabel`. A column ca
 what each row is for.
 """
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from fullmatch.data.sources.table_parts import SPLITS, Codes, TablePart
 from fullmatch.data.sources.tables import UNLABELED
 from fullmatch.data.stores.arrow import ArrowPictures, explained, open_table
 from fullmatch.errors import UserError
+from fullmatch.files.reading import parse_json, read_bounded
 
 IMAGE, LABEL, SPLIT = "image", "label", "split"
 
@@ -43,7 +43,7 @@ def read_table(path: Path, split: str = "") -> list[TablePart]:
     if column is None:
         part = TablePart(split, pictures, np.full(len(pictures), -1), ())
     else:
-        classes = features.get(column, {}).get("names")
+        classes = _read_class_names(path, features.get(column, {}))
         labels, names = _read_labels(path, table[column], column, classes)
         part = TablePart(split, pictures, labels, names, ordered=classes is not None)
     return [part] if SPLIT not in table.column_names else list(_divide(path, part, table[SPLIT]))
@@ -92,7 +92,7 @@ def _saved_files(folder: Path) -> list[Path]:
 def _read_names(path: Path, choose: Callable[[Any], Sequence[str]]) -> list[str]:
     """Names of files or folders beside this file, never of some that lie elsewhere."""
     try:
-        names = choose(json.loads(path.read_text(encoding="utf-8")))
+        names = choose(parse_json(read_bounded(path)))
         return [Path(name).name for name in names]
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; check the folder") from None
@@ -127,11 +127,22 @@ def _download(name: str) -> list[tuple[Path, str]]:
 def _read_features(table: Any) -> dict[str, dict[str, Any]]:
     """The types that `datasets` noted in the file, by column; nothing in files of others."""
     try:
-        note = json.loads((table.schema.metadata or {}).get(b"huggingface", b"{}"))
-        features = note["info"]["features"]
-    except (ValueError, KeyError, TypeError):
+        note = parse_json((table.schema.metadata or {}).get(b"huggingface", b"{}"))
+        features = note["info"]["features"].items()
+    except (ValueError, LookupError, TypeError, AttributeError):
         return {}
-    return {name: entry for name, entry in features.items() if isinstance(entry, dict)}
+    return {name: entry for name, entry in features if isinstance(entry, dict)}
+
+
+def _read_class_names(path: Path, feature: dict[str, Any]) -> list[str] | None:
+    names = feature.get("names")
+    if names is None:
+        return None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UserError(
+            f"{path} is damaged (its class names are not a list of names); write it again"
+        )
+    return names
 
 
 def _find_picture_column(path: Path, table: Any) -> str:

@@ -4,7 +4,6 @@ Members whose names agree up to the first dot belong to one picture. Nothing is 
 is kept is an index of where the pictures begin.
 """
 
-import json
 import os
 import tarfile
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from fullmatch.data.sources.table_parts import TablePart
 from fullmatch.data.stores.pictures import EXTENSIONS
 from fullmatch.data.stores.tar import TarPictures
 from fullmatch.errors import UserError
+from fullmatch.files.reading import parse_json, require_regular
 
 LABEL_KEY = "label"  # in KEY.json
 MAX_LABEL_BYTES = 2**20  # of KEY.cls and KEY.json
@@ -62,7 +62,7 @@ class _Shard:
         assert file is not None
         try:
             text = file.read().decode("utf-8")
-            value = json.loads(text) if is_json else text
+            value = parse_json(text) if is_json else text
         except ValueError:
             kind = "JSON" if is_json else "UTF-8"
             raise self.error(f"{member.name} is not {kind}", f"{kind} there") from None
@@ -115,6 +115,7 @@ def read_shard(path: Path) -> TablePart:
         )
     shard = _Shard(path)
     try:
+        require_regular(path)
         with tarfile.open(path, "r:") as tar:
             for member in tar:
                 if not member.isdir() and not os.path.basename(member.name).startswith("."):
@@ -123,7 +124,7 @@ def read_shard(path: Path) -> TablePart:
             _require_end(path, tar.offset)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}; check the file") from None
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, ValueError) as error:
         raise UserError(
             f"{path} is not a tar file, or it is cut off ({error}); copy or pack it again"
         ) from None

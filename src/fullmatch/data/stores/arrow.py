@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 from fullmatch.data.stores.encoded import file_of_bytes
 from fullmatch.errors import UserError
+from fullmatch.files.reading import UnusableFile, require_regular
 
 MAX_PARQUET_IN_MEMORY = 2**30  # bytes; a larger file is copied into an Arrow file once
 COPY_ROWS = 1000  # at a time
@@ -40,18 +41,28 @@ class ArrowPictures:
 
 def open_table(path: Path, max_bytes: int = MAX_PARQUET_IN_MEMORY) -> Any:
     """The table in an Arrow or Parquet file; all of Arrow, and large Parquet, stays on disk."""
-    arrow = import_arrow()
     with explained(path):
-        if path.suffix.lower() != ".parquet":
-            return _map_arrow(arrow, path)
-        from pyarrow import parquet
+        require_regular(path)
+        table = _read_table(path, max_bytes)
+        table.validate(full=True)  # a wrong offset would end the process
+    names = table.column_names
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise UserError(f"{path} has more than one column {repeated!r}; keep one of them")
+    return table
 
-        with parquet.ParquetFile(path, memory_map=True) as file:
-            groups = range(file.metadata.num_row_groups)
-            size = sum(file.metadata.row_group(number).total_byte_size for number in groups)
-            if size <= max_bytes:
-                return file.read()
-            return _map_arrow(arrow, _copy_to_arrow(arrow, file, path))
+
+def _read_table(path: Path, max_bytes: int) -> Any:
+    arrow = import_arrow()
+    if path.suffix.lower() != ".parquet":
+        return _map_arrow(arrow, path)
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path, memory_map=True) as file:
+        groups = range(file.metadata.num_row_groups)
+        size = sum(file.metadata.row_group(number).total_byte_size for number in groups)
+        if size <= max_bytes:
+            return file.read()
+        return _map_arrow(arrow, _copy_to_arrow(arrow, file, path))
 
 
 def import_arrow() -> ModuleType:
@@ -71,7 +82,7 @@ def explained(path: Path) -> Iterator[None]:
     arrow = import_arrow()
     try:
         yield
-    except (arrow.ArrowException, OSError, EOFError) as error:
+    except (arrow.ArrowException, UnusableFile, OSError, EOFError) as error:
         if isinstance(error, OSError) and error.errno:
             reason = os.strerror(error.errno)
             raise UserError(f"cannot read {path}: {reason}; check the file") from None

@@ -1,0 +1,1 @@
+"""Fault cases, each with its promised outcome."""
