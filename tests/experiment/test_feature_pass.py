@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from fullmatch.config import AugmentConfig, ViewConfig
 from fullmatch.core import Appearance
 from fullmatch.data import TensorStore
 from fullmatch.experiment.feature_pass import (
@@ -96,6 +97,21 @@ def test_the_plain_view_is_what_prediction_computes() -> None:
         view = FeaturePass(model, None, CPU).augment(pictures().images, "plain")
         expected = model.body(view)
     assert torch.allclose(rows[:, 0].float(), expected, atol=1e-3)
+
+
+def test_views_by_name_have_rows_of_their_own(tmp_path: Path) -> None:
+    def describe(views: AugmentConfig, crops: int) -> Tensor:
+        work = FeaturePass(tiny_model(), tmp_path, CPU, views)
+        rows = work.describe(pictures(), crops, 0, lambda done, total: None)
+        return torch.from_numpy(np.array(rows))
+
+    plain = AugmentConfig(strong=ViewConfig(name="plain"))
+    published, other = describe(AugmentConfig(), 1), describe(plain, 1)
+    assert len(list(tmp_path.glob("*.npy"))) == 2
+    assert torch.equal(published[:, :-1], other[:, :-1])  # all but the strong one
+    assert not torch.equal(published[:, -1], other[:, -1])
+    assert torch.equal(describe(plain, 0), describe(AugmentConfig(), 0))  # without crops, the same
+    assert len(list(tmp_path.glob("*.npy"))) == 3
 
 
 @pytest.mark.parametrize("crops", [0, 1])

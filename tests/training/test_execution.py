@@ -33,6 +33,13 @@ def test_execution(monkeypatch: pytest.MonkeyPatch) -> None:
         resolve_execution("graph", CPU)
 
 
+def test_own_views_are_recorded_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "has_triton", lambda: True)
+    assert resolve_execution("auto", GPU, own_views=True) == "compiled"
+    assert resolve_execution("graph", GPU, own_views=True) == "graph"
+    assert resolve_execution("auto", CPU, own_views=True) == "eager"
+
+
 @pytest.mark.usefixtures("compiler")
 def test_execution_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "has_triton", lambda: False)

@@ -26,16 +26,27 @@ class OwnView(nn.Module):
         super().__init__()
         self.name, self.strength = name, strength
         self.function: OwnFunction = load_object(name, "view")
+        if not callable(self.function):
+            raise UserError(
+                f"the view {name} is not a function; make it one of images, strength"
+            )
 
     def forward(self, images: Tensor, chance: Tensor) -> Tensor:
-        view = self.function(images, self.strength)
+        try:
+            view = self.function(images, self.strength)
+        except Exception as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise UserError(
+                f"the view {self.name} failed ({reason}); it is called with images "
+                f"{tuple(images.shape)} in uint8 and a strength of {self.strength:g}"
+            ) from error
         if not is_usable(view, images):
             what = type(view).__name__
             if isinstance(view, Tensor):
-                what = f"{view.dtype} of shape {tuple(view.shape)}"
+                what = f"{view.dtype} of shape {tuple(view.shape)} on {view.device}"
             raise UserError(
                 f"the view {self.name} returned {what}; return pixels from 0 to 255, in uint8 or "
-                f"float, of shape {tuple(images.shape)}"
+                f"float, of shape {tuple(images.shape)} on {images.device}"
             )
         return view
 
@@ -43,6 +54,8 @@ class OwnView(nn.Module):
 def is_usable(view: object, images: Tensor) -> bool:
     """Whether it is a batch of pixels like the images."""
     if not isinstance(view, Tensor) or view.shape != images.shape:
+        return False
+    if view.device != images.device:
         return False
     return view.dtype == torch.uint8 or view.is_floating_point()
 

@@ -2,11 +2,13 @@
 
 from fullmatch.config.fingerprint import fingerprint, identifying_table
 from fullmatch.config.schema import (
+    AugmentConfig,
     DataConfig,
     ExperimentConfig,
     ModelConfig,
     OptimizerConfig,
     TrainingConfig,
+    ViewConfig,
     config_table,
     experiment_config,
 )
@@ -20,12 +22,14 @@ from fullmatch.config.tables import (
 )
 
 __all__ = [
+    "AugmentConfig",
     "DataConfig",
     "ExperimentConfig",
     "ModelConfig",
     "OptimizerConfig",
     "SettingsTable",
     "TrainingConfig",
+    "ViewConfig",
     "config_table",
     "experiment_config",
     "fingerprint",

@@ -227,7 +227,10 @@ class Assembly:
         """One step per phase; phases with the same objective share its compiled code."""
         training = self.config.training
         self.execution = resolve_execution(
-            training.execution, self.device, recordable=records_steps(self.config.optimizer)
+            training.execution,
+            self.device,
+            recordable=records_steps(self.config.optimizer),
+            own_views=self.augment.own and not self.frozen,
         )
         precision = resolve_precision(training.precision, self.device)
         self.bf16 = precision == "bf16"

@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fullmatch.augment.views import Augmenter
+from fullmatch.augment.views import PUBLISHED, Augmenter
+from fullmatch.config import AugmentConfig
 from fullmatch.data import ImageStore
 from fullmatch.data.quality.fingerprints import compute_digests
 from fullmatch.data.stores.image_store import evenly_spaced
@@ -58,9 +59,16 @@ class FrozenFeatures:
 class FeaturePass:
     """Descriptors of a store's pictures under each view, in a file that outlives interrupts."""
 
-    def __init__(self, model: FrozenModel, folder: Path | None, device: torch.device) -> None:
+    def __init__(
+        self,
+        model: FrozenModel,
+        folder: Path | None,
+        device: torch.device,
+        views: AugmentConfig = PUBLISHED,
+    ) -> None:
         self.model, self.folder, self.device = model.to(device), folder, device
-        self.augment = Augmenter(model.appearance).to(device)
+        self.augment = Augmenter(model.appearance, settings=views).to(device)
+        self.views = "" if views == PUBLISHED else f" {views}"  # as part of a file's name
         channels = len(model.appearance.mean)
         fast = device.type == "cpu"
         self.body = fold_batch_norms(model.body, (channels, 64, 64)) if fast else model.body
@@ -73,7 +81,8 @@ class FeaturePass:
         """(N, V, D) descriptors: plain, each size, then `crops` weak and strong ones by turns."""
         views = 1 + len(self.body.sizes) + 2 * crops
         shape = (len(store), views, sum(self.model.widths))
-        rows, done = self.open(store, shape, f"{crops} {seed}")
+        details = f"{crops} {seed}{self.views if crops else ''}"
+        rows, done = self.open(store, shape, details)
         for start in range(done, len(store), self.batch):
             index = torch.arange(start, min(start + self.batch, len(store)))
             with preserve_rng(self.device):  # the same crops wherever a pass was interrupted
@@ -82,7 +91,7 @@ class FeaturePass:
             rows[start : start + len(index)] = described
             if start % (RELEASED * self.batch) == 0:
                 release_memory(rows)
-            self.note_done(store, shape, f"{crops} {seed}", start + len(index))
+            self.note_done(store, shape, details, start + len(index))
             progress(start + len(index), len(store))
         return rows
 
@@ -213,6 +222,7 @@ class PassOptions:
     folder: Path | None = None
     crops: int = 1  # weak and strong crops of each training picture
     seed: int = 0
+    views: AugmentConfig = PUBLISHED
     fitted: int = FITTED
     begin: Callable[[], None] = lambda: None  # called before the work starts
     progress: Progress = lambda done, total: None
@@ -227,7 +237,7 @@ def compute_features(
 ) -> tuple[FrozenFeatures, list[str]]:
     """Embeddings of all pictures, and notes for the user."""
     options.begin()
-    work = FeaturePass(model, options.folder, device)
+    work = FeaturePass(model, options.folder, device, options.views)
     total = len(images) + (0 if test is None else len(test))
 
     def report_training(done: int, _: int) -> object:

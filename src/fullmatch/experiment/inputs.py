@@ -253,6 +253,6 @@ def add_features(
         dataset.images,
         dataset.test,
         device,
-        replace(options, crops=model.crops, seed=config.seed),
+        replace(options, crops=model.crops, seed=config.seed, views=config.augment),
     )
     return replace(inputs, features=features), notes

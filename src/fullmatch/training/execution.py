@@ -26,11 +26,17 @@ WARM_UP = 3  # training steps before the recording
 
 
 def resolve_execution(
-    requested: Execution, device: torch.device, *, recordable: bool = True
+    requested: Execution,
+    device: torch.device,
+    *,
+    recordable: bool = True,
+    own_views: bool = False,
 ) -> Resolved:
     """Replace `auto` by what suits this machine; raise an error for what it cannot do.
 
-    `recordable`: whether the optimizer reads its learning rate from a tensor.
+    `recordable`: whether the optimizer reads its learning rate from a tensor. `own_views`: whether
+    views are functions of the user, which may do what cannot be recorded; only a user who names an
+    execution has them recorded.
     """
     if not recordable:
         if requested in ("graph", "recorded"):
@@ -47,7 +53,9 @@ def resolve_execution(
             )
         return "eager"
     if requested == "auto":
-        return "graph" if device.type == "cuda" and has_triton() else "eager"
+        if device.type != "cuda" or not has_triton():
+            return "eager"
+        return "compiled" if own_views else "graph"
     if requested in ("graph", "recorded") and device.type != "cuda":
         raise UserError(
             f"training.execution = {requested} needs an NVIDIA GPU, and none is in use here; "
