@@ -44,7 +44,7 @@ docs: $(READY)
 	@echo "Open docs/_build/html/index.html"
 
 # uv installs in seconds; where it cannot be had or fails, pip does the same, slower.
-WANTED := -c constraints.txt -e '.[dev,docs,export,hub,mlflow,notebook,tensorboard,wandb]'
+WANTED := -c constraints.txt -e '.[dev,docs,export,hub,mlflow,notebook,sweep,tensorboard,wandb]'
 
 $(READY): pyproject.toml constraints.txt
 	@$(SYSTEM_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

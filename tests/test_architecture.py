@@ -25,6 +25,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"experiment"}),
     frozenset({"inference"}),
     frozenset({"display", "estimator", "labeling", "reports", "reproduce", "tracking"}),
+    frozenset({"sweeps"}),
     frozenset({"api"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
@@ -33,9 +34,11 @@ MODULES = {"core", "errors", "__main__"}  # the only files beside packages
 WITHOUT_TORCH = ("cli", "config", "errors", "files", "plugins", "pages", "reports")
 # Functions with more than seven parameters: front doors, which take one per setting.
 MANY_PARAMETERS = {
+    "api/sweeping.py: sweep",
     "api/training.py: start",
     "api/training.py: train",
     "cli/commands/bench.py: bench",
+    "cli/commands/sweep.py: sweep",
     "cli/commands/train.py: train",
     "data/sampler.py: Sampler.__init__",  # what an order is a function of, and who reads which part
     "data/sources/arrays.py: from_arrays",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fullmatch.api.finished_run import predict as predict
     from fullmatch.api.pages import ReportPage as ReportPage
     from fullmatch.api.pages import report as report
+    from fullmatch.api.sweeping import sweep as sweep
     from fullmatch.api.training import Training as Training
     from fullmatch.api.training import resume as resume
     from fullmatch.api.training import start as start
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fullmatch.inference.evaluate import Evaluation as Evaluation
     from fullmatch.inference.prediction import Prediction as Prediction
     from fullmatch.losses import FullMatchLoss as FullMatchLoss
+    from fullmatch.sweeps.table import SweepTable as SweepTable
 
 __version__ = "0.2.0.dev0"
 
@@ -35,6 +37,7 @@ _HOMES = {
     "FullMatchLoss": "losses",
     "Prediction": "inference.prediction",
     "ReportPage": "api.pages",
+    "SweepTable": "sweeps.table",
     "Training": "api.training",
     "UserError": "errors",
     "check": "api.checking",
@@ -44,6 +47,7 @@ _HOMES = {
     "report": "api.pages",
     "resume": "api.training",
     "start": "api.training",
+    "sweep": "api.sweeping",
     "train": "api.training",
 }
 
@@ -56,6 +60,7 @@ __all__ = [
     "FullMatchLoss",
     "Prediction",
     "ReportPage",
+    "SweepTable",
     "Training",
     "UserError",
     "check",
@@ -65,6 +70,7 @@ __all__ = [
     "report",
     "resume",
     "start",
+    "sweep",
     "train",
 ]
 

@@ -23,6 +23,7 @@ from fullmatch.cli.commands.reproduce import app as reproduce
 from fullmatch.cli.commands.resume import resume
 from fullmatch.cli.commands.rounds import rounds
 from fullmatch.cli.commands.suggest import suggest
+from fullmatch.cli.commands.sweep import sweep
 from fullmatch.cli.commands.train import train
 from fullmatch.cli.commands.verify import verify
 from fullmatch.errors import UserError, escape_controls
@@ -50,6 +51,7 @@ app.command(export)
 app.command(card)
 app.command(report)
 app.command(verify)
+app.command(sweep)
 app.command(reproduce)
 app.command(bench)
 app.command(rounds)

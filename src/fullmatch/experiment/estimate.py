@@ -43,13 +43,19 @@ def prepare_estimate(
 
     Run it, then call `store_estimate`; after an interrupt it continues with the next fold.
     """
-    result = folder.read_result()
-    if not result.lacks_estimate:
+    if not folder.read_result().lacks_estimate:
         return None
-    config = read_config(folder)
+    return prepare_validation(folder, source, folds)
+
+
+def prepare_validation(
+    folder: RunFolder, source: Source | None, folds: FoldOptions
+) -> CrossValidation:
+    """The cross-validation of a finished run, whether or not it has a test set."""
+    config, data_hash = read_config(folder), folder.read_result().data_hash
     source = load_source(config) if source is None else hide_unknown_classes(config, source)
     dataset = prepare_dataset(config, source, choose_split(config, source))
-    check_unchanged(dataset, hash_dataset(dataset), result.data_hash, f"{folder.path} was trained")
+    check_unchanged(dataset, hash_dataset(dataset), data_hash, f"{folder.path} was trained")
     inputs = RunInputs(source, None, dataset)
     inputs, _ = add_features(inputs, config, PassOptions(folder=folder.feature_cache))
     return CrossValidation(config, dataset, folder.estimate, folds, inputs.features)

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from fullmatch.algorithms import ALGORITHMS, full, is_algorithm, names
 from fullmatch.algorithms import algorithm as spec_of
 from fullmatch.config import ExperimentConfig
-from fullmatch.data import DATASETS
+from fullmatch.data import find_benchmark
+from fullmatch.data.sources.catalog import Benchmark
 from fullmatch.errors import UserError, did_you_mean
 from fullmatch.experiment import presets
 from fullmatch.reproduce.names import algorithm_name
@@ -46,6 +47,13 @@ class TableCell:
 
     def __str__(self) -> str:
         return f"{self.data}-{self.labels}"
+
+
+def facts_of(data: str) -> Benchmark:
+    """What is known about the data set of a cell."""
+    facts = find_benchmark(data)
+    assert facts is not None, data  # a cell is parsed from the name of a benchmark
+    return facts
 
 
 @dataclass(frozen=True)
@@ -125,9 +133,10 @@ def parse_cell(text: str) -> TableCell:
     """A cell from text such as cifar10-250."""
     data, _, labels = text.strip().rpartition("-")
     cells = [f"{name}-{count}" for name, counts in presets.LABELS.items() for count in counts]
-    if data not in DATASETS or not labels.isdigit() or int(labels) < 1:
+    if not labels.isdigit() or int(labels) < 1 or find_benchmark(data) is None:
         raise UserError(
-            f"unknown cell {text!r}: expected DATA-LABELS, such as {', '.join(cells)}"
+            f"unknown cell {text!r}: expected DATA-LABELS, such as {', '.join(cells)}, with a "
+            "benchmark of this package or of a module:function"
             f"{did_you_mean(text, cells)}"
         )
     return TableCell(data, int(labels))
@@ -182,17 +191,17 @@ def select(
     return tuple(items)
 
 
-def parse_folds(text: str) -> tuple[int, ...]:
-    """Fold numbers from text such as 0-2 or 0,2."""
+def parse_folds(text: str, what: str = "folds") -> tuple[int, ...]:
+    """Numbers of folds or seeds from text such as 0-2 or 0,2."""
     folds: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
         if not match:
-            raise UserError(f"folds {text!r}: expected numbers such as 0-2 or 0,2")
+            raise UserError(f"{what} {text!r}: expected numbers such as 0-2 or 0,2")
         first, last = int(match[1]), int(match[2] or match[1])
         if not first <= last < first + MAX_FOLDS:
             raise UserError(
-                f"folds {text!r}: {part.strip()} is empty or has more than {MAX_FOLDS} folds; "
+                f"{what} {text!r}: {part.strip()} is empty or has more than {MAX_FOLDS} {what}; "
                 "expected numbers such as 0-2 or 0,2"
             )
         folds += range(first, last + 1)

@@ -15,24 +15,24 @@ except ImportError:  # on Windows
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; `UserError` where another process holds it."""
+def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold the folder's lock; `UserError` where another process holds it, unless we `wait`."""
     try:
         handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror}") from None
     try:
-        acquire(handle, folder)
+        acquire(handle, folder, wait=wait)
         yield
     finally:
         os.close(handle)
 
 
-def acquire(handle: int, folder: Path) -> None:
+def acquire(handle: int, folder: Path, *, wait: bool) -> None:
     try:
         if fcntl is not None:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         else:
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+            msvcrt.locking(handle, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
     except OSError:
         raise UserError(f"another process is training in {folder}; wait for it to end") from None

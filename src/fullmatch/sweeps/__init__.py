@@ -1,0 +1,1 @@
+"""Sweeps: the same training with several settings and seeds, and which settings did best."""
