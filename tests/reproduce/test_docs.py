@@ -21,7 +21,9 @@ def commands() -> list[list[str]]:
 
 
 @pytest.mark.parametrize(
-    "words", [words for words in commands() if words[0].startswith("table")], ids=" ".join
+    "words",
+    [words for words in commands() if words[0].startswith(("table", "speed"))],
+    ids=" ".join,
 )
 def test_tables_can_be_planned(
     words: list[str],

@@ -74,3 +74,14 @@ def test_write_table(tmp_path: Path) -> None:
     paths = tables.write_table(tmp_path / "new", TABLES[1], example_lines())
     assert [path.name for path in paths] == ["table1.md", "table1.csv", "table1.tex"]
     assert all(path.read_text() for path in paths)
+
+
+def test_numbers_at_chance_say_so() -> None:
+    row, other = row_named("FixMatch"), row_named("FullMatch")
+    entries = [make_entry(row, 0, 0.12), make_entry(other, 0, 0.8)]  # last is 0.02 lower
+    lines = build_lines(TABLES[1], [row, other], [CIFAR], entries)
+    text = tables.to_markdown(lines)
+    assert "| 10.00 (chance: 10.00) | 11.00 | 12.00 |" in text
+    assert text.count("chance:") == 1
+    note = "Guessing among the classes of cifar10-250 is right for 10.00 %. Not better: FixMatch."
+    assert note in tables.make_notes(lines)

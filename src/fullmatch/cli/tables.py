@@ -1,4 +1,4 @@
-"""A table of the paper, from the plan to the files: `fullmatch reproduce table1` to `table4`."""
+"""From the plan to the files: `fullmatch reproduce table1` to `table4`, and `speed`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ LEDGER = Path("docs/results/runs")
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class TableOptions:
+class RunOptions:
     """What to run and where to store it.
 
     Parameters
@@ -33,7 +33,7 @@ class TableOptions:
         Seeds of the labels and the training, such as 0-2 or 0,2.
     budget
         The paper's settings, 1,048,576 steps, or the fast ones, 262,144 cheaper steps.
-        [default: paper]
+        [default: paper; speed: both]
     steps
         Steps per run, with the settings of the budget.
     plan
@@ -43,9 +43,7 @@ class TableOptions:
     ledger
         Folder of results, one file per run; runs that are finished there are not repeated.
     out
-        Folder that the table is written to, as Markdown, CSV and LaTeX.
-    protocol
-        Which accuracy the LaTeX table has: best (chosen on test, as in the paper), median or last.
+        Folder that the table is written to.
     """
 
     cells: str | None = None
@@ -57,12 +55,24 @@ class TableOptions:
     runs: Path = Path("runs/reproduce")
     ledger: Path = LEDGER
     out: Path = Path("runs/reproduce")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(RunOptions):
+    """What to run, where to store it, and what the table shows.
+
+    Parameters
+    ----------
+    protocol
+        Which accuracy the LaTeX table has: best (chosen on test, as in the paper), median or last.
+    """
+
     protocol: Literal["best", "median", "last"] = "best"
 
 
 def make_table(number: int, options: TableOptions) -> None:
     """Plan, run what is missing, and write the table."""
-    from fullmatch.errors import UserError, pluralize
     from fullmatch.reproduce import grid, plan, provenance
     from fullmatch.reproduce.ledger import Ledger
     from fullmatch.reproduce.lines import build_lines
@@ -87,6 +97,47 @@ def make_table(number: int, options: TableOptions) -> None:
     entries = [entry for entry in ledger.entries() if entry.fold in folds]
     lines = build_lines(table, rows, cells, entries, code=provenance.CODE)
     show_table(table, lines, options)
+    require_runs(planned, skipped)
+
+
+def make_speed(options: RunOptions) -> None:
+    """Plan, run what is missing, and write accuracy against minutes."""
+    from fullmatch.display.terminal import TextTable, print_note
+    from fullmatch.experiment.presets import BUDGETS
+    from fullmatch.reproduce import grid, plan, speed
+    from fullmatch.reproduce.ledger import Ledger
+
+    ledger, folds = Ledger(options.ledger), grid.parse_folds(options.folds)
+    rows = grid.select_rows(speed.SPEED, options.algorithms)
+    cells = grid.select_cells(speed.SPEED, options.cells)
+    budgets = (options.budget,) if options.budget else BUDGETS
+    planned = [
+        run
+        for budget in budgets
+        for run in plan.plan_runs(
+            rows, cells, folds, ledger=ledger, runs=options.runs, budget=budget, steps=options.steps
+        )
+    ]
+    if options.plan:
+        show_plan(planned, ledger)
+        return
+    skipped = run_missing(planned, ledger, options)
+    entries = [entry for entry in ledger.entries() if entry.fold in folds]
+    lines = speed.speed_lines(rows, cells, entries, budgets)
+    listing = TextTable(*speed.HEADINGS)
+    for line in lines:
+        listing.add(*speed.format_speed(line))
+    listing.show()
+    for note in speed.NOTES:
+        print_note(note)
+    for path in speed.write_speed(options.out, lines):
+        print_note(f"written: {path}")
+    require_runs(planned, skipped)
+
+
+def require_runs(planned: "Sequence[PlannedRun]", skipped: int) -> None:
+    from fullmatch.errors import UserError, pluralize
+
     if skipped == len(planned):
         raise UserError(
             f"nothing was run: {pluralize(skipped, 'run')} skipped for the reasons above; "
@@ -94,7 +145,7 @@ def make_table(number: int, options: TableOptions) -> None:
         )
 
 
-def run_missing(planned: "Sequence[PlannedRun]", ledger: "Ledger", options: TableOptions) -> int:
+def run_missing(planned: "Sequence[PlannedRun]", ledger: "Ledger", options: RunOptions) -> int:
     """Train and record every run that is not finished; returns how many were skipped."""
     from fullmatch.display.progress import train_with_progress
     from fullmatch.display.terminal import print_note

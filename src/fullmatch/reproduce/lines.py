@@ -27,7 +27,7 @@ class Mark(StrEnum):
 
 
 class Spread(NamedTuple):
-    """Percent over folds; the deviation is the population's (divided by the number of folds)."""
+    """Over folds; the deviation is the population's (divided by the number of folds)."""
 
     mean: float
     deviation: float | None  # None with one fold
@@ -122,9 +122,12 @@ def summarize_scores(entries: Sequence[LedgerEntry], measure: str) -> dict[str, 
 
 
 def compute_spread(fractions: Sequence[float]) -> Spread:
-    percents = [100 * fraction for fraction in fractions]
-    deviation = statistics.pstdev(percents) if len(percents) > 1 else None
-    return Spread(statistics.fmean(percents), deviation)
+    """In percent."""
+    return spread_of([100 * fraction for fraction in fractions])
+
+
+def spread_of(values: Sequence[float]) -> Spread:
+    return Spread(statistics.fmean(values), statistics.pstdev(values) if len(values) > 1 else None)
 
 
 def is_run_of(entry: LedgerEntry, row: TableRow, cell: TableCell) -> bool:

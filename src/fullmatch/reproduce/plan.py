@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fullmatch.config import ExperimentConfig
-from fullmatch.data import DATASETS
 from fullmatch.errors import UserError
 from fullmatch.reproduce import provenance
-from fullmatch.reproduce.grid import TableCell, TableRow, config_for
+from fullmatch.reproduce.grid import TableCell, TableRow, config_for, facts_of
 from fullmatch.reproduce.ledger import Ledger
 from fullmatch.reproduce.rates import MeasuredRate, PlannedCase, nearest_rate
 from fullmatch.reproduce.recording import make_entry
@@ -43,10 +42,12 @@ class PlannedRun:
     config: ExperimentConfig
     folder: Path
     status: RunStatus
+    budget: str = "paper"
 
     @property
     def name(self) -> str:
-        return f"{self.cell} {self.row.name} fold {self.fold}"
+        budget = "" if self.budget == "paper" else f" ({self.budget})"
+        return f"{self.cell} {self.row.name}{budget} fold {self.fold}"
 
 
 @dataclass(frozen=True)
@@ -84,16 +85,17 @@ def plan_runs(
         raise UserError(f"steps is {steps}, expected 1 or more")
     recorded = recorded_identities(ledger)
     planned: list[PlannedRun] = []
+    budget = budget or "paper"
     for cell in cells:
         for row in rows:
             for fold in folds:
-                config = config_for(row, cell, fold, steps, budget or "paper")
+                config = config_for(row, cell, fold, steps, budget)
                 identity = provenance.identity(provenance.table_of(config))
                 # Settings are part of the name, so that changed settings get another folder.
                 name = f"{cell}-{row.key}-{fold}-{config.training.steps}-{identity[:6]}"
-                folder = runs / name
+                folder = runs / name.replace(":", "-")
                 status = RunStatus.FINISHED if identity in recorded else find_status(folder)
-                planned.append(PlannedRun(row, cell, fold, config, folder, status))
+                planned.append(PlannedRun(row, cell, fold, config, folder, status, budget))
     return planned
 
 
@@ -121,7 +123,7 @@ def find_obstacle(planned: PlannedRun) -> str | None:
         return None
     if planned.config.algorithm.missing:
         return f"needs {planned.config.algorithm.missing}"
-    benchmark = DATASETS[planned.cell.data]
+    benchmark = facts_of(planned.cell.data)
     if planned.cell.labels > benchmark.train:
         return f"needs more than its {benchmark.train:,} images"
     return None if benchmark.url or benchmark.is_present() else "needs its data"
@@ -167,7 +169,7 @@ def count_parameters(model: str, data: str) -> int:
 
     from fullmatch.models import build_network
 
-    benchmark = DATASETS[data]
+    benchmark = facts_of(data)
     with torch.device("meta"):
         body = build_network(model, benchmark.num_classes, benchmark.shape)
     return sum(parameter.numel() for parameter in body.parameters())

@@ -12,11 +12,13 @@ from fullmatch.reproduce.grid import TABLES, PaperTable, TableCell, TableRow
 from fullmatch.reproduce.ledger import Ledger
 from fullmatch.reproduce.lines import TableLine, build_lines, is_run_of
 from fullmatch.reproduce.names import algorithm_name
+from fullmatch.reproduce.speed import SPEED, SpeedLine, speed_lines, speed_markdown
 from fullmatch.reproduce.tables import make_notes, markdown_rows, to_markdown
 from fullmatch.storage.atomic import write_text
 
 BEGIN = "<!-- results: begin (written by `make results`; change nothing between the marks) -->"
 END = "<!-- results: end -->"
+IMAGES = "images"  # folder of the page's pictures, beside it
 MIN_METHODS = {1: 1, 2: 1, 3: 3, 4: 2}  # that a cell needs for the table to be informative
 
 
@@ -54,16 +56,56 @@ def render_results(entries: Sequence[LedgerEntry], folder: Path) -> str:
     """The tables, then a list of the runs; depends on nothing but the ledger."""
     if not entries:
         return "Nothing has been recorded yet.\n"
-    # Runs on a user's own pictures are not in the tables, since others cannot repeat them.
-    # Neither are runs without a number of labels, which have no cell.
-    benchmarks = [entry for entry in entries if entry.data in DATASETS and entry.labels]
+    benchmarks = benchmark_entries(entries)
     tables = [text for table in TABLES.values() if (text := render_table(table, benchmarks))]
-    return "\n".join([*tables, "### Runs\n", *list_runs(entries, folder), ""])
+    speed = render_speed(recorded_speeds(benchmarks))
+    return "\n".join([*tables, *speed, "### Runs\n", *list_runs(entries, folder), ""])
+
+
+def recorded_speeds(entries: Sequence[LedgerEntry]) -> list[SpeedLine]:
+    """Accuracy against minutes, of cells that have any runs by the settings of a budget."""
+    lines: list[SpeedLine] = []
+    for cell in cells_of(entries):
+        found = speed_lines(SPEED.rows, [cell], entries)
+        lines += found if any(line.entries for line in found) else []
+    return lines
+
+
+def render_speed(lines: Sequence[SpeedLine]) -> list[str]:
+    from fullmatch.reproduce.figures.minutes import group_lines
+
+    if not lines:
+        return []
+    links = [
+        f"![{SPEED.title}, {group[0].cell}, {group[0].device}]({IMAGES}/{stem}.png)\n"
+        for stem, group in group_lines(lines).items()
+    ]
+    return [f"### Speed: {SPEED.title.lower()}\n", speed_markdown(lines), *links]
+
+
+def draw_speed(page: Path, ledger: Ledger) -> list[Path]:
+    """The pictures that the page links to."""
+    from fullmatch.reproduce.figures.minutes import draw_minutes
+
+    lines = recorded_speeds(benchmark_entries(ledger.entries()))
+    return draw_minutes(page.parent / IMAGES, lines, ("png",))
+
+
+def benchmark_entries(entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
+    """Runs on a user's own pictures are not in the tables, since others cannot repeat them.
+
+    Neither are runs without a number of labels, which have no cell.
+    """
+    return [entry for entry in entries if entry.data in DATASETS and entry.labels]
+
+
+def cells_of(entries: Sequence[LedgerEntry]) -> list[TableCell]:
+    return sorted({cell_of(entry) for entry in entries}, key=lambda cell: (cell.data, cell.labels))
 
 
 def render_table(table: PaperTable, entries: Sequence[LedgerEntry]) -> str | None:
     """A table of the lines that have runs; None if there are too few."""
-    cells = sorted({cell_of(entry) for entry in entries}, key=lambda cell: (cell.data, cell.labels))
+    cells = cells_of(entries)
     rows = [*table.rows, *(other_methods(entries) if table.number == 1 else ())]
     lines: list[TableLine] = []
     for cell in cells if table.number != 2 else table.cells:

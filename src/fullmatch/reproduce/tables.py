@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from pathlib import Path
 
-from fullmatch.reproduce.grid import PaperTable
+from fullmatch.reproduce.grid import PaperTable, TableCell, facts_of
 from fullmatch.reproduce.latex import to_latex
 from fullmatch.reproduce.lines import Mark, Spread, TableLine
 from fullmatch.reproduce.paper import STEPS
@@ -40,6 +40,7 @@ MEANINGS = {
 
 # What follows a method's name.
 MEASURES = {"top1": (), "top5": ("top-5",), "balanced": ("balanced accuracy",)}
+NEAR_CHANCE = 1.25  # times the accuracy of guessing, up to which a number says so
 
 
 def format_line(line: TableLine) -> tuple[str, ...]:
@@ -50,7 +51,8 @@ def format_line(line: TableLine) -> tuple[str, ...]:
         ", ".join([line.row.name, *measure, *line.settings]),
         "-" if line.steps is None else f"{line.steps:,}",
         ",".join(map(str, line.folds)) or "-",
-        *(format_spread(line.scores.get(protocol)) for protocol in ("last", "median", "best")),
+        format_spread(line.scores.get("last")) + (mark_chance(line) if at_chance(line) else ""),
+        *(format_spread(line.scores.get(protocol)) for protocol in ("median", "best")),
         format_spread(line.published and Spread(*line.published)),
         "-" if line.difference is None else f"{line.difference:+.2f}",
         ", ".join(line.marks) or "-",
@@ -62,6 +64,22 @@ def format_spread(spread: Spread | None) -> str:
         return "-"
     deviation = "" if spread.deviation is None else f" ± {spread.deviation:.2f}"
     return f"{spread.mean:.2f}{deviation}"
+
+
+def chance(cell: TableCell) -> float:
+    """The accuracy of guessing among all classes, in percent, however many images each has."""
+    return 100 / facts_of(cell.data).num_classes
+
+
+def at_chance(line: TableLine) -> bool:
+    last = line.scores.get("last")
+    return (
+        last is not None and line.measure != "top5" and last.mean <= NEAR_CHANCE * chance(line.cell)
+    )
+
+
+def mark_chance(line: TableLine) -> str:
+    return f" (chance: {chance(line.cell):.2f})"
 
 
 def make_notes(lines: Sequence[TableLine]) -> list[str]:
@@ -76,6 +94,15 @@ def special_notes(lines: Sequence[TableLine]) -> list[str]:
         notes.append(
             "svhn-noextra is SVHN without its extra images, so the paper's numbers do not apply to "
             "it."
+        )
+    guessed = dict.fromkeys(line.cell for line in lines if at_chance(line))
+    for cell in guessed:
+        methods = ", ".join(
+            dict.fromkeys(line.row.name for line in lines if line.cell == cell and at_chance(line))
+        )
+        notes.append(
+            f"Guessing among the classes of {cell} is right for {chance(cell):.2f} %. Not better: "
+            f"{methods}."
         )
     if any(line.measure == "balanced" for line in lines):
         notes.append("Balanced accuracy, the mean of the classes' recalls, is of the last step.")

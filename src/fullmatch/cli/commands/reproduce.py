@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from fullmatch.cli.tables import LEDGER, TableOptions, make_table
+from fullmatch.cli.tables import LEDGER, RunOptions, TableOptions, make_speed, make_table
 
 PAGE = Path("docs/results.md")
 
@@ -17,6 +17,7 @@ app = App(
 
 
 DEFAULTS = TableOptions()
+SPEED_DEFAULTS = RunOptions()
 
 
 @app.command
@@ -41,6 +42,15 @@ def table3(options: TableOptions = DEFAULTS) -> None:
 def table4(options: TableOptions = DEFAULTS) -> None:
     """The weights of the two losses, on CIFAR-100 with 10,000 labels or any other cell."""
     make_table(4, options)
+
+
+@app.command
+def speed(options: RunOptions = SPEED_DEFAULTS) -> None:
+    """Accuracy against minutes, by the paper's settings and by the fast ones.
+
+    For FixMatch, FlexMatch, FullMatch and FullFlex on CIFAR-10 with 250 labels, or others.
+    """
+    make_speed(options)
 
 
 @app.command
@@ -126,6 +136,8 @@ def record(
 def page(*, ledger: Path = LEDGER, page: Path = PAGE) -> None:
     """Write the tables of all recorded results into a page, between its two markers.
 
+    Its pictures of accuracy against minutes go to the folder images beside it.
+
     Parameters
     ----------
     ledger
@@ -135,7 +147,8 @@ def page(*, ledger: Path = LEDGER, page: Path = PAGE) -> None:
     """
     from fullmatch.display.terminal import print_note
     from fullmatch.reproduce.ledger import Ledger
-    from fullmatch.reproduce.results_page import update_page
+    from fullmatch.reproduce.results_page import draw_speed, update_page
 
     update_page(page, Ledger(ledger))
-    print_note(f"written: {page}")
+    for path in [page, *draw_speed(page, Ledger(ledger))]:
+        print_note(f"written: {path}")
