@@ -326,19 +326,20 @@ def with_accuracies(
 
 
 @pytest.mark.parametrize(
-    ("baseline", "accuracies", "expected"),
+    ("baseline", "accuracies", "expected", "reason"),
     [
-        (0.9, (0.8, 0.85), 0),
-        (0.9, (0.9, 0.9), 1),  # ties go to unlabeled pictures, then to the simpler one
-        (0.5, (0.6, 0.6), 1),
-        (0.5, (0.6, 0.7), 2),
-        (0.8, (0.7, 0.8), 2),
+        (0.9, (0.8, 0.85), 0, "the most accurate"),
+        (0.9, (0.9, 0.9), 1, "the simplest"),  # ties: unlabeled pictures, then the simpler one
+        (0.5, (0.6, 0.6), 1, "the simplest"),
+        (0.5, (0.6, 0.7), 2, "the most accurate"),
+        (0.8, (0.7, 0.8), 2, "as accurate as labels only"),
     ],
 )
 def test_the_best_strategy_is_used(
     baseline: float,
     accuracies: tuple[float, ...],
     expected: int,
+    reason: str,
     photos: Path,
     source_without_test: Source,
     tmp_path: Path,
@@ -353,6 +354,10 @@ def test_the_best_strategy_is_used(
     )
     chosen = [number for number, strategy in enumerate(run.strategies) if strategy.chosen]
     assert chosen == [expected]
+    assert run.strategies[expected].reason.startswith(reason)
+    assert [bool(each.reason) for each in run.strategies] == [
+        each.chosen for each in run.strategies
+    ]
     assert run.strategies[expected].accuracy >= run.strategies[0].accuracy
     heads = ["logistic", "propagation", "propagation"]
     assert run.config.model.head == heads[expected]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fullmatch.reports import tables
-from fullmatch.storage.result import FinalScores, OpenSetScores, Verdict
+from fullmatch.storage.result import FinalScores, OpenSetScores, StrategyResult, Verdict
 from fullmatch.storage.runs import StoredRun, read_run
 from tests.written_runs import make_comparison, make_estimate, write_run
 
@@ -35,6 +35,19 @@ def test_labels_are_left_out_where_they_are_not_known(tmp_path: Path) -> None:
     table = tables.render_class_scores(run, scores)
     assert "Labels" not in table
     assert len(read_cells(table, 0)) == 5
+
+
+def test_strategies_and_why_one_is_used(tmp_path: Path) -> None:
+    first = StrategyResult(name="labels only", accuracy=0.5, interval=(0.4, 0.6), seconds=0.0)
+    best = replace(first, name="tuned network", chosen=True, reason="the most accurate")
+    run = read_run(write_run(tmp_path / "run", strategies=(first, best)))
+    table = tables.render_strategies(run)
+    assert read_cells(table, 0)[3] == ""
+    assert read_cells(table, 1)[3] == "used"
+    assert table.count("<p>Used: tuned network, the most accurate.</p>") == 1
+    older = read_run(write_run(tmp_path / "older", strategies=(replace(best, reason=""),)))
+    assert "Used:" not in tables.render_strategies(older)
+    assert not tables.render_strategies(read_run(write_run(tmp_path / "none")))
 
 
 def test_classes_without_test_images_come_last() -> None:

@@ -180,3 +180,6 @@ def show_strategies(strategies: "Sequence[StrategyResult]") -> None:
         chosen = "used" if strategy.chosen else ""
         table.add(strategy.name, percent(strategy.accuracy), f"{low} to {high}", chosen)
     table.show()
+    for strategy in strategies:
+        if strategy.explanation:
+            print_note(strategy.explanation)

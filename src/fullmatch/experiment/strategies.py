@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -137,13 +137,19 @@ class Comparison:
         )
 
     @property
-    def best(self) -> int:
-        """The number of the best strategy, the first one among equals."""
-        return max(range(len(self.results)), key=lambda at: (self.scores[at], -at))
+    def best(self) -> int | None:
+        """The number of the best strategy, the first one among equals; None: labels only."""
+        assert self.baseline is not None
+        least = self.baseline.accuracy
+        able = [at for at, each in enumerate(self.results) if each.accuracy >= least]
+        return max(able, key=lambda at: (self.scores[at], -at), default=None)
 
     def describe_best(self) -> str:
-        best = self.results[self.best]
-        return f"{best.name}: {100 * best.accuracy:.1f} % on held-out labels so far"
+        name, accuracy = LABELS_ONLY, self.baseline
+        if self.best is not None:
+            name, accuracy = self.results[self.best].name, self.results[self.best]
+        assert accuracy is not None
+        return f"{name}: {100 * accuracy.accuracy:.1f} % on held-out labels so far"
 
     def finish(
         self, config: ExperimentConfig, folder: RunFolder
@@ -151,20 +157,21 @@ class Comparison:
         """The settings of the best strategy, whose folds become the run's estimate."""
         assert self.baseline is not None
         best = self.best
-        chosen, chosen_config = self.results[best].name, self.strategies[best].config
-        if self.baseline.accuracy > self.results[best].accuracy:
-            chosen, chosen_config = LABELS_ONLY, labels_only(config)
         first = StrategyResult(
             name=LABELS_ONLY,
             accuracy=self.baseline.accuracy,
             interval=self.baseline.interval,
             seconds=0.0,
         )
-        self.keep_folds(best, folder.estimate)
-        self.delete()
-        return chosen_config, tuple(
-            replace(each, chosen=each.name == chosen) for each in (first, *self.results)
+        results = [first, *self.results]
+        chosen = 0 if best is None else best + 1
+        results[chosen] = replace(
+            results[chosen], chosen=True, reason=explain_choice(results, chosen)
         )
+        self.keep_folds(best or 0, folder.estimate)
+        chosen_config = labels_only(config) if best is None else self.strategies[best].config
+        self.delete()
+        return chosen_config, tuple(results)
 
     def keep_folds(self, best: int, place: Path) -> None:
         """For the estimate; the baseline's folds are those of the first strategy."""
@@ -193,6 +200,19 @@ def handicap(strategy: Strategy, accuracy: Accuracy) -> float:
     """What a network from scratch would gain in its full time: it wins close calls."""
     low, high = accuracy.interval
     return (high - low) / 4 if strategy.config.model.body == "trained" else 0.0
+
+
+def explain_choice(results: Sequence[StrategyResult], chosen: int) -> str:
+    """Why one of the strategies is used; the first one is labels only."""
+    own = results[chosen].accuracy
+    others = [each.accuracy for at, each in enumerate(results) if at != chosen]
+    if own < max(others):
+        return "a close call, and it will train longer than it did for the comparison"
+    if own > max(others):
+        return "the most accurate on held-out labels"
+    if others.count(own) == 1 and own == results[0].accuracy:
+        return "as accurate as labels only, and it also learns from the unlabeled pictures"
+    return "the simplest of the most accurate that learn from the unlabeled pictures"
 
 
 def with_data_of(config: ExperimentConfig, other: ExperimentConfig) -> ExperimentConfig:

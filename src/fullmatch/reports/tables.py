@@ -73,7 +73,8 @@ def render_strategies(run: StoredRun) -> Markup:
         for strategy in strategies
     ]
     caption = "Strategies, compared on held-out labels"
-    return render_table(caption, ("Strategy", "Accuracy", f"95{PERCENT} interval", ""), rows)
+    table = render_table(caption, ("Strategy", "Accuracy", f"95{PERCENT} interval", ""), rows)
+    return join([table, *(tag("p", each.explanation) for each in strategies if each.explanation)])
 
 
 def render_class_scores(run: StoredRun, scores: FinalScores) -> Markup:

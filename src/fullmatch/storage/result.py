@@ -157,6 +157,12 @@ class StrategyResult:
     interval: Interval
     seconds: float
     chosen: bool = False
+    reason: str = ""  # why it was chosen; older results do not have it
+
+    @property
+    def explanation(self) -> str:
+        """Why it is used, as a sentence; empty if it is not."""
+        return f"Used: {self.name}, {self.reason}." if self.chosen and self.reason else ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,6 +52,8 @@ def test_the_table_of_strategies(
     for strategy, row in zip(strategies, rows, strict=True):
         assert strategy.name in row
         assert ("used" in row) == strategy.chosen
+    reason = next(strategy.explanation for strategy in strategies if strategy.chosen)
+    assert reason in " ".join(printed.split())
     assert strategies[0].name == LABELS_ONLY
     assert "knows photos" in printed
     assert (out / "report.html").exists()
