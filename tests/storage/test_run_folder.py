@@ -1,5 +1,7 @@
 """Run folders: never overwritten, locked while in use, truncated to a checkpoint."""
 
+import errno
+import os
 import threading
 from pathlib import Path
 
@@ -179,3 +181,58 @@ def test_a_full_disk_says_how_to_go_on(tmp_path: Path) -> None:
     message = f"cannot write to {tmp_path}: No space left on device; fix that, then resume with: "
     with pytest.raises(UserError, match=message + folder.resume_command), folder.writing():
         raise OSError(28, "No space left on device")
+
+
+def write_config(folder: RunFolder) -> None:
+    folder.config.write_text("seed = 0")
+
+
+def test_a_folder_has_its_settings_from_the_first_moment(tmp_path: Path) -> None:
+    """A process that is killed leaves nothing under that name, or a run that can be resumed."""
+    path = tmp_path / "a" / "run"
+
+    def fill(folder: RunFolder) -> None:
+        assert not path.exists()
+        write_config(folder)
+
+    assert RunFolder.planned("x", path).make(fill).started
+    assert [each.name for each in path.parent.iterdir()] == ["run"]
+
+
+def test_a_folder_that_cannot_be_filled_is_not_made(tmp_path: Path) -> None:
+    def fill(folder: RunFolder) -> None:
+        write_config(folder)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(UserError, match=r"cannot make the run folder .*No space left"):
+        RunFolder.planned("x", tmp_path / "run").make(fill)
+    assert not list(tmp_path.iterdir())
+
+
+def test_filled_folders_of_one_moment_differ(tmp_path: Path) -> None:
+    """Whoever comes second finds files there."""
+    path = tmp_path / "run"
+
+    def fill(folder: RunFolder) -> None:
+        path.mkdir(exist_ok=True)
+        (path / "theirs").touch()
+        write_config(folder)
+
+    with pytest.raises(UserError, match="exists already"):
+        RunFolder.planned("x", path).make(fill)
+    assert [each.name for each in path.iterdir()] == ["theirs"]
+    assert [each.name for each in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize("name", ["file/run", "x" * 300])
+def test_a_place_that_cannot_be_filled(name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"cannot make the run folder"):
+        RunFolder.planned("x", tmp_path / name).make(write_config)
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_an_inner_folder_is_filled(tmp_path: Path) -> None:
+    """Of a baseline, which may have been made by a process that was killed."""
+    (tmp_path / "baseline").mkdir()
+    assert RunFolder(tmp_path / "baseline").make(write_config).started

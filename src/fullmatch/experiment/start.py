@@ -49,8 +49,7 @@ def start(
         return start_pretrained(config, folder, inputs, accept, options, choose)
     run = Run(folder, config, inputs)
     accept(run)
-    run.folder = folder.make()
-    write_settings(run.folder, config, inputs)
+    run.folder = folder.make(lambda made: write_settings(made, config, inputs))
     return run
 
 
@@ -65,12 +64,14 @@ def start_pretrained(
     """A new run on pretrained weights: its folder is made first, and features go there."""
     check_algorithm(config, inputs)
     body = load_body(inputs, config)
-    folder = folder.make()
-    write_settings(folder, config, inputs)
+
+    def fill(made: RunFolder) -> None:
+        write_settings(made, config, inputs)
+        if choose is not None:
+            made.write_strategies(None)  # so that a run stopped before then compares them too
+
+    folder = folder.make(fill)
     options = replace(options, folder=options.folder or folder.feature_cache)
-    if choose is not None:
-        with folder.writing():
-            folder.write_strategies(None)  # so that a run stopped before then compares them too
     try:
         inputs, notes = add_features(inputs, config, options, body)
         if choose is not None:
@@ -88,8 +89,8 @@ def choose_config(
 ) -> ExperimentConfig:
     """The settings of the best strategy, which are those of the run from now on."""
     config, strategies = choose(config, inputs, folder)
-    write_settings(folder, config, inputs)
     with folder.writing():
+        write_settings(folder, config, inputs)
         folder.write_strategies(strategies)
     return config
 
@@ -116,10 +117,9 @@ def check_algorithm(config: ExperimentConfig, inputs: RunInputs) -> None:
 
 
 def write_settings(folder: RunFolder, config: ExperimentConfig, inputs: RunInputs) -> None:
-    with folder.writing():
-        if inputs.split is not None:
-            inputs.split.save(folder.split)
-        folder.write_text(folder.config, tomli_w.dumps(config_table(config, name_of)))
+    if inputs.split is not None:
+        inputs.split.save(folder.split)
+    folder.write_text(folder.config, tomli_w.dumps(config_table(config, name_of)))
 
 
 def resume(

@@ -12,7 +12,9 @@ from safetensors import SafetensorError
 from fullmatch.errors import UserError
 from fullmatch.files.reading import parse_json, read_bounded
 from fullmatch.storage.atomic import replacing
+from fullmatch.storage.class_scores import read_result_table, write_result
 from fullmatch.storage.features import PictureFeatures, read_features
+from fullmatch.storage.filled_folders import make_filled
 from fullmatch.storage.findings import RunFindings, read_findings
 from fullmatch.storage.json_files import DamagedFile, from_json, read_json, write_json
 from fullmatch.storage.locks import locked
@@ -51,6 +53,7 @@ class RunFolder:
         self.strategies = path / "strategies.json"  # compared before training; null: not yet
         self.feature_cache = path / "feature-cache"  # rows of a feature pass, to continue it
         self.result = path / "result.json"
+        self.scores = path / "scores.safetensors"  # part of the result, with many classes
         self.manifest = path / "manifest.json"  # hashes of what the run hands over
         self.baseline = self.inner_folder(BASELINE)
         self.estimate = self.inner_folder(ESTIMATE)
@@ -98,13 +101,23 @@ class RunFolder:
         earlier = self.path / EARLIER_NAMES[name]
         return earlier if os.path.isdir(earlier) else self.path / name
 
-    def make(self) -> "RunFolder":
-        """Make the folder on disk; a numbered one takes the first number that is free by now."""
+    def make(self, fill: "Callable[[RunFolder], None] | None" = None) -> "RunFolder":
+        """Make the folder on disk; a numbered one takes the first number that is free by now.
+
+        What `fill` writes is there from the first moment on, also for a process that is killed.
+        """
         path = self.path
         while True:
             try:
+                if self.new and fill is not None:
+                    make_filled(path, lambda place: fill(RunFolder(place)))
+                    return RunFolder(path)
                 path.mkdir(parents=True, exist_ok=not self.new)
-                return RunFolder(path)
+                folder = RunFolder(path)
+                if fill is not None:
+                    with folder.writing():
+                        fill(folder)
+                return folder
             except FileExistsError:
                 if not self.numbered:
                     raise taken(path) from None
@@ -137,7 +150,9 @@ class RunFolder:
         if not self.finished:
             raise UserError(f"{self.path} is not finished; resume with: {self.resume_command}")
         return read_file(
-            self.result, lambda path: check_result(parse_result(read_json(path))), self.repair
+            self.result,
+            lambda path: check_result(parse_result(read_result_table(path, self.scores))),
+            self.repair,
         )
 
     @property
@@ -148,12 +163,12 @@ class RunFolder:
     @property
     def handed_over(self) -> list[Path]:
         """The files that a finished run is used by; the manifest has their hashes."""
-        return [self.model, self.predictions, self.result]
+        return [self.model, self.predictions, self.scores, self.result]
 
     def write_result(self, result: RunResult) -> None:
         """Write the result, then the manifest of it and all that was written before."""
         self.manifest.unlink(missing_ok=True)  # a process killed in between leaves none
-        write_json(self.result, result)
+        write_result(self.result, self.scores, result)
         self.write_manifest()
 
     def write_manifest(self) -> None:
