@@ -16,7 +16,7 @@ from fullmatch.storage.class_scores import read_result_table, write_result
 from fullmatch.storage.features import PictureFeatures, read_features
 from fullmatch.storage.filled_folders import make_filled
 from fullmatch.storage.findings import RunFindings, read_findings
-from fullmatch.storage.json_files import DamagedFile, from_json, read_json, write_json
+from fullmatch.storage.json_files import DamagedFile, from_json, write_json
 from fullmatch.storage.locks import locked
 from fullmatch.storage.manifest import FileState, Manifest, make_manifest, read_manifest
 from fullmatch.storage.metrics_log import LogRecord, read_records
