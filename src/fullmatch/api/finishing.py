@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fullmatch.api.pages import write_report
-from fullmatch.data import DATASETS, Source
+from fullmatch.data import Source, find_benchmark
 from fullmatch.display.progress import estimate_with_progress, train_baseline_with_progress
 from fullmatch.display.terminal import print_line
 from fullmatch.experiment.estimate import calibrate_compared
@@ -37,7 +37,7 @@ def finish_run(
     show_result(folder)
     with folder.writing():
         map_run(folder)
-    if config.data.name not in DATASETS:
+    if find_benchmark(config.data.name) is None:
         trained = TrainedRun(folder.path)
         with folder.writing():
             store_detector(trained, source or trained.source)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fullmatch.config import ExperimentConfig
 from fullmatch.core import as_spec
-from fullmatch.data import DATASETS
+from fullmatch.data import find_benchmark
 from fullmatch.data.sources.places import data_exists, data_folder, is_table, table_title
 from fullmatch.display.progress import feature_progress
 from fullmatch.display.terminal import print_note, show_strategies
@@ -57,7 +57,7 @@ def check_limits(
 
 def own_pictures(data: str | None) -> Path | None:
     """The path of the user's own pictures; None for a benchmark."""
-    return None if data is None or data in DATASETS else data_folder(data)
+    return None if data is None or find_benchmark(data) else data_folder(data)
 
 
 def network_to_continue(run: Path | None, weights: Path | None) -> str | None:
@@ -69,7 +69,7 @@ def network_to_continue(run: Path | None, weights: Path | None) -> str | None:
 
 def plan_own_pictures(data: str | None, options: PlanOptions) -> TrainingPlan | None:
     """Settings that suit the user's own pictures and this machine; None for a benchmark."""
-    if data is None or data in DATASETS or not data_exists(data):
+    if data is None or find_benchmark(data) or not data_exists(data):
         return None  # loading it will say that it does not exist
     return make_plan(scan_source(data), data, options)
 

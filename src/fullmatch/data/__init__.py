@@ -5,9 +5,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fullmatch.data.sources.catalog import DATASETS, data_root
+from fullmatch.data.sources.catalog import DATASETS, Benchmark, data_root
 from fullmatch.data.sources.places import is_table
 from fullmatch.errors import UserError, did_you_mean
+from fullmatch.plugins import is_reference
 
 if TYPE_CHECKING:
     from fullmatch.data.dataset import SemiDataset as SemiDataset
@@ -43,6 +44,7 @@ __all__ = [
     "Split",
     "TensorStore",
     "draw_split",
+    "find_benchmark",
     "from_arrays",
     "load",
 ]
@@ -61,7 +63,8 @@ def load(
     """Load a benchmark by name, or the user's own pictures.
 
     These are a folder, a .csv, .npz, .parquet, .arrow or .tar file, a pattern such as
-    'shards-{000..099}.tar', or a Hugging Face data set as `hf:PATH` or `hf:NAME`.
+    'shards-{000..099}.tar', a Hugging Face data set as `hf:PATH` or `hf:NAME`, or a function as
+    `module:function` that returns a `Source`.
 
     Benchmarks are searched under `root`, else in the folder given by FULLMATCH_DATA, else in
     ./data, and downloaded there if they are missing and `download` is True. `size` is the picture
@@ -83,12 +86,27 @@ def load(
         source = from_table(name_or_path, size=size, unknown_classes=unknown_classes)
         return hide_classes(source, unknown_classes)
     path = Path(name_or_path).expanduser()
+    if is_reference(name_or_path) and not path.exists():
+        from fullmatch.data.sources.own import load_own_data
+
+        if size is not None:
+            raise UserError(f"the images of {name_or_path} already have a size; leave the size out")
+        return hide_classes(load_own_data(name_or_path), unknown_classes)
     if not path.exists():
         raise UserError(
             f"no data set {name_or_path!r}: it is neither a path nor one of "
             f"{', '.join(DATASETS)}{did_you_mean(name_or_path, DATASETS)}"
         )
     return hide_classes(_load_own(path, size, unknown_classes), unknown_classes)
+
+
+def find_benchmark(name: str) -> Benchmark | None:
+    """Facts about a benchmark of this package, or of a `module:function`; None for other data."""
+    if name in DATASETS or not is_reference(name):
+        return DATASETS.get(name)
+    from fullmatch.data.sources.own import own_benchmark
+
+    return own_benchmark(name)
 
 
 def _load_own(path: Path, size: int | None, unknown_classes: Collection[str]) -> "Source":

@@ -15,13 +15,16 @@ from fullmatch.data.stores.image_store import ImageStore, evenly_spaced
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Images and labels as loaded, before a split decides which labels a run may use."""
+    """Images and labels as loaded, before a split decides which labels a run may use.
+
+    All loaders return one, and so does a data set of your own, by `module:function`.
+    """
 
     name: str
-    images: ImageStore
+    images: ImageStore  # TensorStore(tensor) for uint8 images (N, C, H, W) in memory
     labels: Tensor  # (N,) int64, -1 if unknown
-    test: ImageStore | None = None
-    test_labels: Tensor | None = None  # (T,) int64
+    test: ImageStore | None = None  # of the same shape
+    test_labels: Tensor | None = None  # (T,) int64, all known
     classes: tuple[str, ...]
     unknown_classes: tuple[str, ...] = ()  # classes without labels, see `data.open_set`
     unknown_test: ImageStore | None = None  # their test images, which are not in `test`

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from fullmatch.data import DATASETS, FileStore, ImageStore, SemiDataset
+from fullmatch.data import FileStore, ImageStore, SemiDataset, find_benchmark
 from fullmatch.data.quality.fingerprints import compute_digests
 from fullmatch.experiment.build import Assembly
 from fullmatch.experiment.settings import read_config
@@ -82,7 +82,7 @@ def list_unknowns(run: Assembly) -> list[str]:
 
 def describe_unknown(folder: RunFolder, data: str) -> str:
     """A note if a run saved no digests, as early versions did not; otherwise empty."""
-    if folder.learned.exists() or data in DATASETS:
+    if folder.learned.exists() or find_benchmark(data):
         return ""
     return (
         f"{folder.path} did not record which pictures it was trained on; check that none of them "

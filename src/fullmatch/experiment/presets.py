@@ -12,6 +12,7 @@ from fullmatch.config import (
     TrainingConfig,
 )
 from fullmatch.core import SpecLike, as_spec
+from fullmatch.data import DATASETS, find_benchmark
 from fullmatch.experiment.published_settings import with_published
 
 BUDGETS = ("paper", "fast")
@@ -39,7 +40,7 @@ def paper(
     dataset: str, labels: int | None = None, algorithm: str = "fullmatch"
 ) -> ExperimentConfig:
     """The published settings: network, weight decay, batch, schedule, and those of the method."""
-    spec, labels = spec_of(algorithm), labels or LABELS[dataset][0]
+    spec, labels = spec_of(algorithm), labels or LABELS.get(dataset, (None,))[0]
     batch = 32 if dataset == "imagenet" else 64
     config = ExperimentConfig(
         data=DataConfig(name=dataset, labels=labels, flip=True if dataset in FLIPPED else None),
@@ -47,7 +48,10 @@ def paper(
         model=ModelConfig(name=MODELS.get(dataset, "wrn-28-2")),
         optimizer=with_recipe(OptimizerConfig(weight_decay=DECAY.get(dataset, 5e-4)), spec),
         training=TrainingConfig(
-            steps=PAPER_STEPS, batch=batch, ratio=spec.ratio, repeat_labels=labels < batch
+            steps=PAPER_STEPS,
+            batch=batch,
+            ratio=spec.ratio,
+            repeat_labels=labels is not None and labels < batch,
         ),
     )
     return with_published(config)
@@ -77,10 +81,15 @@ def default(
     data: str, labels: int | None, algorithm: str, budget: str = "paper"
 ) -> ExperimentConfig:
     """What `fullmatch train` starts from."""
-    if data in LABELS:
+    if is_benchmark(data):
         config = digits(labels, algorithm) if data == "digits" else paper(data, labels, algorithm)
         return fast(config) if budget == "fast" else config
     return own_pictures(data, algorithm)
+
+
+def is_benchmark(data: str) -> bool:
+    """Whether the paper's settings are for it: its data sets, and those by `module:function`."""
+    return data in LABELS or (data not in DATASETS and find_benchmark(data) is not None)
 
 
 def fast(config: ExperimentConfig) -> ExperimentConfig:

@@ -16,6 +16,7 @@ from fullmatch.experiment.frozen_model import SMALL_SIDE, choose_sizes, load_fro
 from fullmatch.experiment.plan_types import PlanOptions, TrainingPlan
 from fullmatch.experiment.presets import own_pictures, with_steps
 from fullmatch.models.pretrained import WeightsFile
+from fullmatch.plugins import is_reference
 
 FROZEN_SIDE = 224  # to which photos are brought for a frozen body
 HEAD_STEPS, HEAD_RATE, HEAD_THRESHOLD = 200, 0.1, 0.7
@@ -40,7 +41,7 @@ def plan_pretrained(
     """A head on the features of a pretrained network: minutes on a CPU, for thousands of photos."""
     config = frozen_config(source, name, options.algorithm, weights.model)
     side = min(source.images.shape[1:])
-    if not name.endswith(".npz"):  # arrays keep their own size
+    if not name.endswith(".npz") and not is_reference(name):  # arrays keep their own size
         config = replace(config, data=replace(config.data, size=frozen_size(side)))
     pictures = len(source.images) + (len(source.test) if source.test else 0)
     per_pixel = (measure or measure_pass)(weights, source, device)

@@ -27,6 +27,7 @@ from fullmatch.experiment.cross_validation import (
 from fullmatch.experiment.plan_types import PlanOptions, TrainingPlan
 from fullmatch.experiment.presets import own_pictures, with_steps
 from fullmatch.experiment.source_scan import blank_copy
+from fullmatch.plugins import is_reference
 
 MAX_STEPS = 20_000
 EPOCHS = 300  # of the unlabeled pictures; more are not worth the time
@@ -50,7 +51,7 @@ def plan_scratch(
     candidates, notes = list_candidates(
         source,
         device,
-        resizable=not name.endswith(".npz"),
+        resizable=not name.endswith(".npz") and not is_reference(name),
         model=options.model,
         weights=options.weights,
     )

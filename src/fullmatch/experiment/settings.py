@@ -108,7 +108,7 @@ def check_budget(budget: str | None, file: Path | None, data: str) -> None:
         raise UserError(f"unknown budget {budget!r}: expected {known}{hint}")
     if file is not None:
         raise UserError(f"{file} has the settings of a run; leave --budget out")
-    if data not in presets.LABELS:
+    if not presets.is_benchmark(data):
         raise UserError("--budget is for benchmarks; use --minutes for your own pictures")
 
 

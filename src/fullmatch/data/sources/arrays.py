@@ -39,13 +39,15 @@ def from_arrays(
     classes: tuple[str, ...] | None = None,
     layout: Layout = "auto",
     flip: bool = True,
+    benchmark: bool = False,
     name: str = "arrays",
 ) -> Source:
     """Build a source from images `x` and labels `y`; -1, NaN, None and '' mean unlabeled.
 
     Images are (N, H, W), (N, H, W, C) or (N, C, H, W), as bytes, integers in 0..255, or floats
     in 0..1 or 0..255 (floats that never exceed 1 count as the former). Labels are numbers or
-    strings; `classes` names the classes of labels 0, 1, 2, ...
+    strings; `classes` names the classes of labels 0, 1, 2, ... A `benchmark` knows all labels and
+    hides most of them; it needs a test part.
     """
     if (x_test is None) != (y_test is None):
         raise InvalidArrayError("x_test, y_test", "expected both or neither, got one of them")
@@ -68,6 +70,7 @@ def from_arrays(
         test_labels=test_labels,
         classes=order,
         appearance=measure_appearance(images, flip=flip),
+        benchmark=benchmark,
     )
 
 

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from fullmatch.errors import UserError
+from fullmatch.plugins import is_reference
 
 HUB = "hf:"
 TABLES = (".parquet", ".arrow")
@@ -49,7 +50,9 @@ def table_exists(name: str) -> bool:
 
 
 def data_exists(name: str) -> bool:
-    """Whether the user's own data is there, in whatever form."""
+    """Whether the user's own data is there, in whatever form; a function says so when called."""
+    if is_reference(name):
+        return True
     return table_exists(name) if is_table(name) else Path(name).expanduser().exists()
 
 
