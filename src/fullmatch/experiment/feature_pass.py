@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,12 +25,14 @@ from fullmatch.data.quality.fingerprints import compute_digests
 from fullmatch.data.stores.image_store import evenly_spaced
 from fullmatch.experiment.frozen_model import FrozenModel
 from fullmatch.experiment.probe_heads import LinearHead
+from fullmatch.files.reading import MEBIBYTE, parse_json, read_bounded, require_regular
 from fullmatch.models.frozen import Embedding, fold_batch_norms
 from fullmatch.training.randomness import preserve_rng, seed_step
 
 RELEASED = 100  # batches after which memory of written rows is released
 BATCH = 8  # larger ones leave the caches of a CPU
 GPU_BATCH = 256
+CHECKED = 1000  # rows read at a time
 FITTED = 10_000  # pictures that the embedding is fitted on, at most
 Progress = Callable[[int, int], object]  # pictures done, and in all
 
@@ -149,13 +152,33 @@ class FeaturePass:
 
     def read_done(self, path: Path, shape: tuple[int, ...]) -> int:
         """How many rows an earlier pass has filled; 0 where its file is damaged or does not fit."""
-        try:
-            done = int(json.loads(path.with_suffix(".json").read_text())["done"])
-            rows = np.lib.format.open_memmap(path, mode="r")  # refuses a file that is too short
-        except (OSError, ValueError, KeyError, TypeError):
+        kept = read_kept(path)
+        if kept is None or kept.rows.shape != shape or not 0 < kept.done <= shape[0]:
             return 0
-        fits = rows.shape == shape and rows.dtype == np.float16 and 0 < done <= len(rows)
-        return done if fits else 0
+        finite = all(
+            np.isfinite(kept.rows[start : min(start + CHECKED, kept.done)]).all()
+            for start in range(0, kept.done, CHECKED)
+        )
+        return kept.done if finite else 0
+
+
+class KeptRows(NamedTuple):
+    """Rows in a file, and how many of them are filled."""
+
+    rows: "np.ndarray[tuple[int, ...], np.dtype[np.float16]]"
+    done: int
+
+
+def read_kept(path: Path) -> KeptRows | None:
+    """What a pass has kept in a file; None where it is missing or damaged."""
+    try:
+        done = parse_json(read_bounded(path.with_suffix(".json"), MEBIBYTE))["done"]
+        require_regular(path)
+        rows = np.lib.format.open_memmap(path, mode="r")  # refuses a file that is too short
+    except Exception:  # NumPy parses its header as Python code, which raises anything
+        return None
+    usable = type(done) is int and rows.ndim == 3 and rows.dtype == np.float16
+    return KeptRows(rows, done) if usable else None
 
 
 def pass_key(identity: str, store: ImageStore, details: str) -> str:
@@ -171,13 +194,10 @@ def read_descriptors(
 ) -> "np.ndarray[tuple[int, ...], np.dtype[np.float16]] | None":
     """(N, D) descriptors that a complete pass has kept in a folder; None if they are not there."""
     path = folder / f"{pass_key(identity, store, f'{crops} {seed}')}.npy"
-    try:
-        done = int(json.loads(path.with_suffix(".json").read_text())["done"])
-        rows = np.lib.format.open_memmap(path, mode="r")
-    except (OSError, ValueError, KeyError, TypeError):
+    kept = read_kept(path)
+    if kept is None or not kept.done == len(store) == len(kept.rows) or not kept.rows.shape[1]:
         return None
-    complete = done == len(store) == len(rows) and rows.ndim == 3 and rows.dtype == np.float16
-    return rows[:, 0] if complete else None
+    return kept.rows[:, 0] if np.isfinite(kept.rows[:, 0]).all() else None
 
 
 def create_rows(
