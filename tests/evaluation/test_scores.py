@@ -11,6 +11,7 @@ from fullmatch.evaluation.scores import (
     compute_scores,
     finalize_scores,
     predict_probabilities,
+    predict_together,
     summarize_scores,
 )
 
@@ -106,3 +107,24 @@ def test_balanced_accuracy_counts_every_class_equally() -> None:
     even = compute_scores(torch.eye(2)[[0, 1]], torch.tensor([0, 1]))
     assert not even.uneven
     assert "balanced_accuracy" not in summarize_scores(even)
+
+
+def test_several_models_read_every_image_once() -> None:
+    class CountedStore(TensorStore):
+        reads = 0
+
+        def read(self, index: torch.Tensor) -> torch.Tensor:
+            self.reads += len(index)
+            return super().read(index)
+
+    store = CountedStore(torch.arange(7 * 2, dtype=torch.uint8).reshape(7, 1, 1, 2))
+    models = {
+        "double": lambda images: 2.0 * images.flatten(1),
+        "half": lambda images: 0.5 * images.flatten(1),
+    }
+    device = torch.device("cpu")
+    together = predict_together(models, store, batch=3, device=device)
+    assert store.reads == 7
+    for name, model in models.items():
+        alone = predict_probabilities(model, store, batch=3, device=device)
+        assert together[name].equal(alone)

@@ -1,7 +1,7 @@
 """How good a network is on labeled images: accuracy, calibration, and what it confuses."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
 import torch
@@ -15,14 +15,29 @@ BINS = 15  # of confidence, for the expected calibration error
 WINDOW = 20  # evaluations in the median
 
 
-@torch.no_grad()
 def predict_probabilities(
     predict: Callable[[Tensor], Tensor], images: ImageStore, *, batch: int, device: torch.device
 ) -> Tensor:
     """(N, C) class probabilities of every image, in order."""
+    return predict_together({"": predict}, images, batch=batch, device=device)[""]
+
+
+@torch.no_grad()
+def predict_together(
+    predictors: Mapping[str, Callable[[Tensor], Tensor]],
+    images: ImageStore,
+    *,
+    batch: int,
+    device: torch.device,
+) -> dict[str, Tensor]:
+    """Probabilities by each predictor; every image is read, and decoded, only once."""
     positions = torch.arange(len(images), device=device)
-    starts = range(0, len(images), batch)
-    return torch.cat([predict(images.read(positions[at : at + batch]).to(device)) for at in starts])
+    parts: dict[str, list[Tensor]] = {name: [] for name in predictors}
+    for at in range(0, len(images), batch):
+        read = images.read(positions[at : at + batch]).to(device)
+        for name, predict in predictors.items():
+            parts[name].append(predict(read))
+    return {name: torch.cat(each) for name, each in parts.items()}
 
 
 def compute_scores(probs: Tensor, labels: Tensor) -> Scores:

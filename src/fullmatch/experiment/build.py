@@ -28,7 +28,7 @@ from fullmatch.data import SemiDataset
 from fullmatch.data.feed import Feed, RawBatch, build_feed
 from fullmatch.data.stores.embeddings import EmbeddingStore
 from fullmatch.errors import UserError
-from fullmatch.evaluation.scores import compute_scores, predict_probabilities
+from fullmatch.evaluation.scores import compute_scores, predict_probabilities, predict_together
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.feature_pass import FrozenFeatures
 from fullmatch.experiment.machine import choose_device, device_name
@@ -126,6 +126,7 @@ class Assembly:
             pretrained=model.pretrained and self.started is None,
             norm_momentum=model.norm_momentum,
             torchssl_blocks=model.torchssl_blocks,
+            fit=True,
         )
         if self.started is None:
             self.started = load_initial_weights(model, student, self.dataset.classes)
@@ -385,7 +386,16 @@ class Assembly:
 
     def predict_test(self) -> dict[str, Tensor]:
         """Class probabilities of the test images, by student and teacher."""
-        return {who: self.predict(who, self.test_store) for who in ("student", "teacher")}
+        models = ("student", "teacher")
+        # Images in memory are read in no time: one model after the other draws the random numbers
+        # of methods that predict with some in the order of earlier results.
+        if self.frozen or isinstance(self.test_store, data.TensorStore):
+            return {who: self.predict(who, self.test_store) for who in models}
+        classifiers = {who: self.classifier(who).eval() for who in models}
+        with autocast(self.device, self.bf16):
+            return predict_together(
+                classifiers, self.test_store, batch=EVALUATION_BATCH, device=self.device
+            )
 
     @cached_property
     def test_store(self) -> data.ImageStore:
