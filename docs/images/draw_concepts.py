@@ -21,6 +21,7 @@ FOLDER = Path(__file__).parent
 LEDGER = FOLDER.parent / "results" / "runs"
 BLUE, ORANGE, GRAY, GREEN, RED = "#1f6fb4", "#d9822b", "#9a9a9a", "#2e8b57", "#c0392b"
 DIGITS = [str(digit) for digit in range(10)]
+WIDTH = 5.4  # inches: on a phone, which shows two thirds of it, the words are still readable
 
 
 def arrow(figure: Figure, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -31,7 +32,7 @@ def arrow(figure: Figure, start: tuple[float, float], end: tuple[float, float]) 
 
 
 def show_image(figure: Figure, place: tuple[float, float], image: np.ndarray, title: str) -> None:
-    axes = figure.add_axes((*place, 0.14, 0.28))
+    axes = figure.add_axes((*place, 0.22, 0.23))
     axes.imshow(image, cmap="gray_r", vmin=0, vmax=16)
     axes.set(xticks=[], yticks=[])
     axes.set_title(title, fontsize=11)
@@ -46,31 +47,30 @@ def show_bars(axes: Axes, values: list[float], colors: list[str], title: str) ->
 
 def draw_pseudo_label() -> Figure:
     """One unlabeled image: its weak view gives the label, its strong view learns it."""
-    figure = plt.figure(figsize=(9, 4.4))
+    figure = plt.figure(figsize=(WIDTH, 5.2))
     image = load_digits().images[13]
     strong = rotate(image, 25, reshape=False, mode="constant", order=1)
     strong[4:7, 1:4] = 8
-    show_image(figure, (0.01, 0.36), image, "unlabeled image")
-    show_image(figure, (0.22, 0.62), np.roll(image, 1, axis=1), "weak view")
-    show_image(figure, (0.22, 0.07), strong, "strong view")
+    show_image(figure, (0.02, 0.71), np.roll(image, 1, axis=1), "weak view")
+    show_image(figure, (0.02, 0.375), image, "unlabeled image")
+    show_image(figure, (0.02, 0.03), strong, "strong view")
     sure = [0.002, 0.003, 0.005, 0.97, 0.001, 0.008, 0.001, 0.002, 0.005, 0.003]
     unsure = [0.02, 0.03, 0.09, 0.46, 0.02, 0.14, 0.03, 0.05, 0.10, 0.06]
-    bars = figure.add_axes((0.46, 0.62, 0.26, 0.28))
+    bars = figure.add_axes((0.38, 0.72, 0.33, 0.22))
     show_bars(bars, sure, [ORANGE if d == "3" else GRAY for d in DIGITS], "prediction")
     bars.axhline(0.95, color=RED, lw=1, ls="--")
-    bars.text(9.6, 0.92, "threshold 0.95", color=RED, ha="right", va="top", fontsize=9)
-    bars = figure.add_axes((0.46, 0.07, 0.26, 0.28))
-    show_bars(
-        bars, unsure, [BLUE if d == "3" else GRAY for d in DIGITS], "prediction, with gradient"
-    )
-    figure.text(0.875, 0.755, 'pseudo-label "3"', ha="center", fontsize=12, color=ORANGE)
-    figure.text(0.875, 0.695, "no gradient", ha="center", fontsize=10)
-    figure.text(0.875, 0.20, "cross-entropy with\nthe pseudo-label", ha="center", fontsize=12)
+    bars.text(9.6, 0.9, "threshold\n0.95", color=RED, ha="right", va="top", fontsize=9.5)
+    bars = figure.add_axes((0.38, 0.05, 0.33, 0.22))
+    show_bars(bars, unsure, [BLUE if d == "3" else GRAY for d in DIGITS], "prediction, learning")
+    figure.text(0.875, 0.83, 'pseudo-\nlabel "3"', ha="center", va="center", color=ORANGE,
+                fontsize=12)  # fmt: skip
+    figure.text(0.855, 0.49, "no\ngradient", ha="right", va="center", fontsize=10)
+    figure.text(0.875, 0.15, "cross-entropy\nwith it", ha="center", va="center", fontsize=11)
     for start, end in [
-        ((0.16, 0.56), (0.215, 0.72)), ((0.16, 0.44), (0.215, 0.25)), ((0.37, 0.76), (0.42, 0.76)),
-        ((0.37, 0.21), (0.42, 0.21)), ((0.735, 0.76), (0.775, 0.76)),
-        ((0.735, 0.235), (0.775, 0.235)),
-        ((0.875, 0.66), (0.875, 0.33)),
+        ((0.13, 0.655), (0.13, 0.705)), ((0.13, 0.37), (0.13, 0.315)),
+        ((0.25, 0.825), (0.32, 0.825)), ((0.25, 0.145), (0.32, 0.145)),
+        ((0.72, 0.83), (0.775, 0.83)), ((0.72, 0.15), (0.75, 0.15)),
+        ((0.875, 0.765), (0.875, 0.21)),
     ]:  # fmt: skip
         arrow(figure, start, end)
     return figure
@@ -78,7 +78,7 @@ def draw_pseudo_label() -> Figure:
 
 def draw_two_losses() -> Figure:
     """What EML and ANL do to the classes of a selected and of an ambiguous image."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True)
+    figure, (left, right) = plt.subplots(2, 1, figsize=(WIDTH, 5.4))
     k = 4
     selected = [0.01, 0.02, 0.06, 0.66, 0.02, 0.12, 0.01, 0.02, 0.06, 0.02]
     ambiguous = [0.01, 0.02, 0.08, 0.38, 0.01, 0.34, 0.01, 0.02, 0.11, 0.02]
@@ -99,9 +99,9 @@ def draw_two_losses() -> Figure:
     left.annotate("", (3, 0.86), (3, 0.68), arrowprops={"arrowstyle": "->", "color": BLUE, "lw": 2})
     mean = (0.12 + 0.06 + 0.06) / 3
     left.hlines(mean, 1.5, 8.5, color=ORANGE, ls="--", lw=1.2)
-    left.text(5.6, 0.33, "EML: the others of the\ntop k become equal", color=ORANGE, fontsize=10)
-    right.text(4.3, 0.62, "ANL: classes after the\ntop k are ruled out", color="#555", fontsize=10)
-    figure.supxlabel("class of the strong view; the top k = 4 classes are in color", fontsize=10)
+    left.text(5, 0.42, "EML: the others of the top k\nbecome equal", color=ORANGE, fontsize=11)
+    right.text(3.2, 0.72, "ANL: classes after the top k\nare ruled out", color="#555", fontsize=11)
+    figure.supxlabel("class of the strong view; the top k = 4 are in color", fontsize=11)
     figure.tight_layout()
     return figure
 
@@ -113,7 +113,7 @@ def draw_honest_accuracy() -> Figure:
     steps, values = np.array(curve)
     last, best = values[-1], values.argmax()
     low, high = wilson_interval(float(last), 500)
-    figure, axes = plt.subplots(figsize=(9, 3.8))
+    figure, axes = plt.subplots(figsize=(WIDTH, 3.5))
     axes.axhspan(100 * low, 100 * high, color=BLUE, alpha=0.15, lw=0)
     axes.plot(steps, 100 * values, color="#555", lw=1.6)
     axes.plot(steps[-1], 100 * last, "o", color=BLUE, ms=9)
@@ -133,10 +133,10 @@ def draw_honest_accuracy() -> Figure:
 
 def draw_exact_resume() -> Figure:
     """A run that is killed and resumed takes the same steps as one that is not."""
-    figure = plt.figure(figsize=(9, 3.6))
+    figure = plt.figure(figsize=(WIDTH, 3.2))
     axes = figure.add_axes((0.01, 0.01, 0.98, 0.98))
     axes.axis("off")
-    axes.set(xlim=(-1.2, 10.1), ylim=(0.1, 4.1))
+    axes.set(xlim=(-1.9, 10.1), ylim=(0.1, 4.3))
 
     def box(x: float, y: float, text: str, color: str, face: str = "white") -> None:
         axes.add_patch(
@@ -153,7 +153,7 @@ def draw_exact_resume() -> Figure:
     for step in range(6):
         box(step, 1.6, str(step), BLUE, "#cfe3f5" if step == 3 else "white")
     axes.text(6.3, 1.9, "killed after step 5", color=RED, va="center", fontsize=10)
-    axes.text(3.5, 1.38, "checkpoint", ha="center", va="top", fontsize=9, color=BLUE)
+    axes.text(3.5, 1.38, "checkpoint", ha="center", va="top", fontsize=10, color=BLUE)
     for step in range(4, 10):
         box(step, 0.2, str(step), GREEN)
     axes.annotate(
@@ -163,7 +163,7 @@ def draw_exact_resume() -> Figure:
         "", (9.5, 0.95), (9.5, 2.9), arrowprops={"arrowstyle": "<->", "color": "#444", "lw": 1.4}
     )
     axes.text(9.4, 2.35, "same bits", ha="right", va="center", fontsize=11)
-    axes.text(5, 3.85, "order of the images, learning rate and random numbers = f(seed, step)",
+    axes.text(4.1, 3.85, "image order, learning rate, random numbers = f(seed, step)",
               ha="center", fontsize=10)  # fmt: skip
     return figure
 
