@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SYSTEM_PYTHON ?= python3
 
-.PHONY: demo test browser tex lint format results docs clean
+.PHONY: demo test browser tex lint format results docs man notebooks clean
 
 demo: $(READY)
 	$(BIN)/fullmatch train digits --labels 40 --baseline
@@ -42,6 +42,14 @@ results: $(READY)
 docs: $(READY)
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
+
+# The help of all commands as a man page.
+man: $(READY)
+	$(BIN)/python docs/command_help.py docs/_build/man/fullmatch.1
+
+# The outputs that the site shows, from running every notebook.
+notebooks: $(READY)
+	$(BIN)/python docs/notebooks/execute.py
 
 # uv installs in seconds; where it cannot be had or fails, pip does the same, slower.
 WANTED := -c constraints.txt -e '.[dev,docs,export,hub,mlflow,notebook,sweep,tensorboard,wandb]'

@@ -1,7 +1,11 @@
 """Settings of the documentation site; `make docs` builds it."""
 
 import re
+import runpy
+from pathlib import Path
 from typing import Any
+
+from docutils import nodes
 
 import fullmatch
 import fullmatch.data
@@ -11,14 +15,20 @@ author = "The fullmatch authors"
 copyright = "The fullmatch authors, Apache-2.0"
 version = release = fullmatch.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 # Notes are parts of other pages, and not pages of their own.
 exclude_patterns = ["_build", "**/*.notes.md"]
 
+# Notebooks are shown with the outputs stored in them (`make notebooks`), and load no scripts.
+nb_execution_mode = "off"
+nb_ipywidgets_js = {}
+
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
+
+SHORT_CELL = 16  # characters
 
 html_theme = "furo"
 html_title = f"fullmatch {release}"
@@ -35,7 +45,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 autodoc_inherit_docstrings = False
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True}
 python_maximum_signature_line_length = 80
 python_display_short_literal_types = True
 toc_object_entries_show_parents = "hide"
@@ -65,6 +75,22 @@ def skip_generated(
     return True if re.fullmatch(r"set_\w+_request", name) else None
 
 
+def add_commands(app: Any, page: str, source: list[str]) -> None:
+    """The page of commands is the help of the program."""
+    if page == "commands":
+        help_pages = runpy.run_path(str(Path(__file__).with_name("command_help.py")))
+        source[0] += help_pages["render_commands"]()
+
+
+def mark_short_cells(app: Any, tree: nodes.document, page: str) -> None:
+    """Numbers and short names in tables stay on one line; the table scrolls where it must."""
+    for cell in tree.findall(nodes.entry):
+        if len(cell.astext()) <= SHORT_CELL:
+            cell["classes"].append("short")
+
+
 def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", escape_docstring, priority=600)
     app.connect("autodoc-skip-member", skip_generated)
+    app.connect("source-read", add_commands)
+    app.connect("doctree-resolved", mark_short_cells)

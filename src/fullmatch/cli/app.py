@@ -5,7 +5,7 @@ import signal
 import sys
 from collections.abc import Callable
 from itertools import pairwise
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from cyclopts import App, CycloptsError
 
@@ -55,6 +55,18 @@ app.command(sweep)
 app.command(reproduce)
 app.command(bench)
 app.command(rounds)
+
+
+@app.command
+def completion(shell: Literal["bash", "zsh", "fish"]) -> None:
+    """Print a script that completes commands and flags in your shell.
+
+    Parameters
+    ----------
+    shell
+        The shell that reads it, such as by: eval "$(fullmatch completion bash)"
+    """
+    print(app.generate_completion(shell=shell))
 
 
 def main(argv: list[str] | None = None) -> None:
