@@ -75,7 +75,7 @@ def test_result_and_metrics(model: fullmatch.FinishedRun) -> None:
 
 def test_without_pandas(model: fullmatch.FinishedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(UserError, match="pip install pandas"):
+    with pytest.raises(UserError, match=r"pip install 'fullmatch\[notebook\]'"):
         model.metrics()
     assert model.records
 
@@ -85,6 +85,7 @@ def test_in_a_notebook(model: fullmatch.FinishedRun, files: dict[str, np.ndarray
     text = model._repr_html_()
     assert "<strong>Test accuracy" in text
     assert str(model.folder) in text
+    assert "fullmatch on digits: 40 labels, 40 steps" in text
     predictions = model.predict(list(files))
     table = predictions._repr_html_()
     assert table.count("<tr>") == 5

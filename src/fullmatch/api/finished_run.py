@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from fullmatch.api.frames import make_frame, metrics_table
 from fullmatch.api.pages import ReportPage, report
 from fullmatch.evaluation.wording import capitalize, describe_comparison, percent
+from fullmatch.experiment.settings import display_name
 from fullmatch.inference.card import render_card
 from fullmatch.inference.evaluate import Evaluation, evaluate_run
-from fullmatch.inference.export import ExportSummary, export_onnx
+from fullmatch.inference.export import ExportSummary, export_onnx, export_page
 from fullmatch.inference.picture_inputs import Pictures, list_pictures
 from fullmatch.inference.prediction import HEADER, Prediction, Predictor
 from fullmatch.inference.trained_run import TrainedRun
@@ -135,9 +136,18 @@ class FinishedRun:
         *,
         check_with: Sequence[str] = (),
         overwrite: bool = False,
+        runtime: str | PathLike[str] | None = None,
     ) -> ExportSummary:
-        """Write the model as one ONNX file, after comparing it with PyTorch on pictures."""
-        return export_onnx(self.trained, Path(target), check_with=check_with, overwrite=overwrite)
+        """Write the model as one ONNX file, after comparing it with PyTorch on pictures.
+
+        A target that ends with .html is a page for browsers; `runtime` is then the `dist` folder
+        of onnxruntime-web.
+        """
+        path = Path(target)
+        if path.suffix.lower() == ".html":
+            place = None if runtime is None else Path(runtime)
+            return export_page(self.trained, path, place, check_with=check_with, overwrite=overwrite)
+        return export_onnx(self.trained, path, check_with=check_with, overwrite=overwrite)
 
     def card(self) -> str:
         """The model card, in Markdown."""
@@ -154,11 +164,11 @@ class FinishedRun:
         return f"{kind} {percent(self.accuracy)} (95 % interval {low} to {high})"
 
     def _repr_html_(self) -> str:
-        result = self.result
+        result, name = self.result, display_name(self.trained.config.algorithm)
         parts = [
             tag("strong", capitalize(self._summary())),
             describe_comparison(result),
-            f"{result.algorithm_name} on {result.data}: {result.labels:,} labels, "
+            f"{name} on {result.data}: {result.labels:,} labels, "
             f"{result.steps:,} steps, {result.seconds:.0f} s",
             tag("code", str(self.folder)),
         ]

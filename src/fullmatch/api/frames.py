@@ -16,7 +16,9 @@ def make_frame(rows: Sequence[Mapping[str, Any]]) -> "pandas.DataFrame":
     try:
         pandas = import_module("pandas")
     except ImportError:
-        raise UserError("data frames need pandas; install it with: pip install pandas") from None
+        raise UserError(
+            "data frames need pandas; install it with: pip install 'fullmatch[notebook]'"
+        ) from None
     return pandas.DataFrame(rows)
 
 
