@@ -158,7 +158,11 @@ def build_saved_network(description: ModelDescription) -> Network:
     if frozen is not None and frozen.landmarks is not None:
         return freeze(LandmarkBody(view[2], frozen.landmarks), frozen, num_classes)
     network = build_network(
-        description.model, num_classes, view, torchssl_blocks=description.torchssl_blocks
+        description.model,
+        num_classes,
+        view,
+        torchssl_blocks=description.torchssl_blocks,
+        fit=frozen is None,  # a frozen body keeps its size, and pictures are resized to it
     )
     if frozen is None:
         return network

@@ -24,7 +24,7 @@ MODELS = {
     "wrn-10-1": "small Wide ResNet for tiny images",
     "resnet50": "torchvision's ResNet-50 (ImageNet)",
     "<any torchvision classifier>": "by its torchvision name, such as resnet18 or convnext_tiny",
-    "timm:<name>": "by its timm name",
+    "timm:<name>": "by its timm name; transformers at other sizes, too: timm:vit_small_patch2_32",
     "<module>:<function>": "your own: called with num_classes and image, returns a core.Network",
 }
 
@@ -37,8 +37,12 @@ def build_network(
     pretrained: bool = False,
     norm_momentum: float = 0.001,
     torchssl_blocks: bool = False,
+    fit: bool = False,
 ) -> Network:
-    """Build a network by name, for images of (channels, height, width)."""
+    """Build a network by name, for images of (channels, height, width).
+
+    With `fit`, one of timm's transformers is built for this size, if it takes only one size.
+    """
     if wide := re.fullmatch(r"wrn-(\d+)-(\d+)", name):
         if pretrained:
             raise UserError(f"model {name!r} has no pretrained weights: leave model.pretrained off")
@@ -63,7 +67,8 @@ def build_network(
             "network such as wrn-28-2"
         )
     if name.startswith("timm:"):
-        return build_timm(name.removeprefix("timm:"), num_classes, pretrained=pretrained)
+        name = name.removeprefix("timm:")
+        return build_timm(name, num_classes, image, pretrained=pretrained, fit=fit)
     if is_reference(name):
         return build_own_network(name, num_classes, image, pretrained=pretrained)
     torchvision_names = list_torchvision()

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from fullmatch.core import Network
 from fullmatch.errors import UserError, did_you_mean
+from fullmatch.models.transformers import fitting_side, resolve_sizes
 
 Normalization = tuple[tuple[float, ...], tuple[float, ...]]  # mean and std per channel
 
@@ -82,21 +83,31 @@ def build_torchvision(name: str, num_classes: int, *, pretrained: bool) -> Backb
     )
 
 
-def build_timm(name: str, num_classes: int, *, pretrained: bool) -> Backbone:
-    """Build a timm classifier by name, with a new head."""
+def build_timm(
+    name: str, num_classes: int, image: tuple[int, int, int], *, pretrained: bool, fit: bool = False
+) -> Backbone:
+    """Build a timm classifier by name, with a new head.
+
+    With `fit`, a transformer that takes one size only is built for that of the images.
+    """
     try:
         import timm
     except ImportError:
         raise UserError(f"model {name!r} comes from timm: pip install timm") from None
-    if ":" not in name and not timm.is_model(name):
+    base, sizes = resolve_sizes(name)
+    if ":" not in base and not timm.is_model(base):
         names = timm.list_models()
         raise UserError(f"timm has no model {name!r}{did_you_mean(name.split('.')[0], names)}")
+    if fit and ":" not in base and (side := fitting_side(base, sizes, image)) is not None:
+        sizes = sizes | {"img_size": side}
     body: Any = build_or_explain(
         f"timm:{name}",
         pretrained,
-        lambda: timm.create_model(name, pretrained=pretrained, num_classes=0),
+        lambda: timm.create_model(base, pretrained=pretrained, num_classes=0, **sizes),
+        sizes.get("img_size"),
     )
     config = body.pretrained_cfg
+    fixed_size = config["input_size"][1] if config.get("fixed_input_size") else None
     head = config.get("classifier")
     return Backbone(
         body,
@@ -105,18 +116,28 @@ def build_timm(name: str, num_classes: int, *, pretrained: bool) -> Backbone:
         num_classes,
         names={"": "body"} | ({head: "head"} if isinstance(head, str) else {}),
         normalization=(tuple(config["mean"]), tuple(config["std"])),
-        fixed_size=config["input_size"][1] if config.get("fixed_input_size") else None,
+        fixed_size=sizes.get("img_size", fixed_size),
     )
 
 
-def build_or_explain(name: str, pretrained: bool, build: Callable[[], nn.Module]) -> nn.Module:
-    """Build a network; if its published weights cannot be downloaded, say what to do instead."""
+def build_or_explain(
+    name: str, pretrained: bool, build: Callable[[], nn.Module], side: int | None = None
+) -> nn.Module:
+    """Build a network; if its published weights cannot be downloaded, say what to do instead.
+
+    `side` is the size of the images, where the network is built for it.
+    """
     try:
         return build()
     except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        if not pretrained and side is not None:
+            raise UserError(
+                f"model {name!r} cannot be built for images of {side}x{side} ({reason}); use "
+                "pictures of another size, or another model"
+            ) from None
         if not pretrained:
             raise
-        reason = str(error).strip().partition("\n")[0]
         raise UserError(
             f"cannot download the pretrained weights of {name} ({reason}); without internet, pass "
             f"a file with them: --model {name} --weights FILE"
@@ -150,8 +171,8 @@ def feature_map_shape(network: Network, image: tuple[int, int, int]) -> tuple[in
     blank = torch.zeros(2, *image, device=parameter.device)
     try:
         shape = network.feature_map(blank).shape
-    except (AssertionError, RuntimeError) as error:
-        reason = str(error).partition("\n")[0].rstrip(".!")
+    except Exception as error:  # networks check their input in many ways, or not at all
+        reason = str(error).strip().partition("\n")[0].rstrip(".!") or type(error).__name__
         raise UserError(
             f"the network does not take images of {image[1]}x{image[2]} ({reason}); use pictures "
             "of another size, or another model"

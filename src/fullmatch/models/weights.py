@@ -13,6 +13,7 @@ from torch import Tensor
 from fullmatch.core import Appearance, Network
 from fullmatch.errors import UserError
 from fullmatch.models.backbones import Backbone
+from fullmatch.models.transformers import fit_tensors
 
 # Keys under which training programs save the weights; averaged ones come first.
 WEIGHT_KEYS = ("model_ema", "state_dict", "model")
@@ -26,6 +27,10 @@ def load_weights(path: Path, network: Network, model: str, classes: Sequence[str
     saved = read_weights(path, classes)
     own = network.state_dict()
     file_names = {name_in_network(name, network, own): name for name in saved}
+    if isinstance(network, Backbone):
+        named = {name: saved[file_name] for name, file_name in file_names.items()}
+        for name, tensor in fit_tensors(named, network.body, network.names.get("", "body")).items():
+            saved[file_names[name]] = tensor
     matches = {
         name: file_names[name]
         for name, tensor in own.items()
