@@ -1,6 +1,7 @@
 """`fullmatch check`: the text on the screen, the file of findings, and the exit code."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +44,7 @@ def test_ready(tmp_path: Path, run_check: RunCheck) -> None:
     (tmp_path / "own/unlabeled/bad.jpg").write_bytes(b"")
     output = run_check(str(tmp_path / "own"))
     assert "18 pictures of 3 classes: brick 6, grass 6, water 6" in output
+    assert re.search(r"pictures   \d+x\d+, color\n", output)  # all have the same size
     assert "1 unlabeled picture cannot be read: left out\n    unlabeled/bad.jpg" in output
     assert "Ready: fullmatch train" in output
     assert "on this machine, estimated)" in output

@@ -52,7 +52,8 @@ def _format_contents(result: DataCheck) -> Iterator[str]:
     if result.sizes:
         (w, h), (width, height) = result.sizes["smallest"], result.sizes["largest"]
         kind = "gray" if result.channels == 1 else "color"
-        yield f"pictures   {w}x{h} to {width}x{height}, {kind}"
+        largest = "" if (w, h) == (width, height) else f" to {width}x{height}"
+        yield f"pictures   {w}x{h}{largest}, {kind}"
         yield f"compared   {describe_comparison(result)}"
 
 

@@ -181,7 +181,7 @@ def test_all_unlabeled_pictures_are_outliers(folder: Path) -> None:
         save(outlier(seed), folder / f"unlabeled/{seed}.png")
     check = check_pictures(folder)
     outliers = finding(check, FindingKind.OUTLIERS)
-    assert outliers.problem.startswith("WARNING, 100%")
+    assert outliers.problem.startswith("WARNING: 9 unlabeled pictures (100%) unlike")
     assert outliers.consequence.endswith("or train with --algorithm iomatch")
     assert check.can_train
 
@@ -219,7 +219,7 @@ def test_unreadable_pictures_are_counted(folder: Path) -> None:
     unreadable = finding(check, FindingKind.UNREADABLE)
     names = ("empty.png", "half.jpg", "link.png", "page.jpg")
     assert sorted(unreadable.files) == [f"unlabeled/{name}" for name in names]
-    assert unreadable.problem.startswith("WARNING, 10%")
+    assert unreadable.problem == "WARNING: 4 unlabeled pictures (10%) cannot be read"
     assert check.unlabeled == 36
 
 

@@ -16,7 +16,7 @@ from fullmatch.data.quality.findings import (
     DataFinding,
     FindingKind,
     PictureEntry,
-    share_warning,
+    add_share,
 )
 from fullmatch.data.quality.fingerprints import Fingerprints
 from fullmatch.data.quality.outliers import MANY as MANY_OUTLIERS
@@ -79,7 +79,7 @@ class FindingCollector:
         aspect = " in color or edges" if self.photos is None else ""
         self.add(
             FindingKind.OUTLIERS,
-            f"{share_warning(share)}{pluralize(outliers, 'unlabeled picture')} unlike the labeled "
+            f"{add_share(pluralize(outliers, 'unlabeled picture'), share)} unlike the labeled "
             f"ones{aspect}",
             f"kept; remove those that belong to no class{advice}",
             outliers,

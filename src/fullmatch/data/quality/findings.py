@@ -74,7 +74,8 @@ def find_unreadable(
             continue
         share = len(files) / sum(picture.part == part for picture in pictures)
         blocks = part == "labeled" or share > MAX_UNREADABLE
-        problem = f"{'' if blocks else share_warning(share)}{pluralize(files, f'{part} picture')}"
+        count = pluralize(files, f"{part} picture")
+        problem = count if blocks else add_share(count, share)
         findings.append(
             DataFinding(
                 FindingKind.UNREADABLE,
@@ -118,9 +119,9 @@ def find_label_problems(
     return findings
 
 
-def share_warning(share: float) -> str:
-    """What a sentence about an unusual share of the pictures begins with."""
-    return f"WARNING, {share:.0%} of them: " if share > WARN_UNREADABLE else ""
+def add_share(count: str, share: float) -> str:
+    """A number of pictures, as a warning where it is an unusual share of them."""
+    return f"WARNING: {count} ({share:.0%})" if share > WARN_UNREADABLE else count
 
 
 def _first_three(names: Sequence[str]) -> str:
