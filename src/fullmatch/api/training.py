@@ -144,6 +144,8 @@ def start(
     name = None if data is None else fspath(data)
     file, place, weights_file, start_folder = map(as_path, (config, out, weights, from_run))
     check_limits(name, steps, minutes, file)
+    if minutes is not None and budget is not None:
+        raise UserError("--minutes plans a run by itself; leave --budget out")
     trackers = open_trackers(track, print_note)
     options = PlanOptions(
         algorithm=algorithm or "fullmatch",
@@ -155,7 +157,7 @@ def start(
     )
     limit = TimeLimit(options.seconds)
     with showing(progress):
-        plan = plan_own_pictures(name, options) if file is None else None
+        plan = plan_own_pictures(name, options) if file is None and budget is None else None
         resolved = resolve(
             file=file,
             data=name,
@@ -218,7 +220,8 @@ def train(
     steps
         Number of training steps.
     budget
-        Settings of a benchmark: "paper", the default, or "fast", with fewer and cheaper steps.
+        Settings of a benchmark: "paper", the default, "fast", with fewer and cheaper steps, or
+        "usb", which fine-tune a pretrained transformer.
     seed
         Of all random numbers; 0 by default.
     settings

@@ -18,7 +18,10 @@ from fullmatch.config import (
 from fullmatch.core import SpecLike
 from fullmatch.errors import UserError, did_you_mean
 from fullmatch.experiment import presets
+from fullmatch.experiment.usb import usb
 from fullmatch.storage.run_folder import RunFolder
+
+USB_BUDGET = "usb"  # besides those of `presets`, and not one that tables of the paper have
 
 
 def resolve(
@@ -102,13 +105,14 @@ def check_budget(budget: str | None, file: Path | None, data: str) -> None:
     """Refuse a budget that is unknown, or where it would change nothing."""
     if budget is None:
         return
-    if budget not in presets.BUDGETS:
-        known = " or ".join(presets.BUDGETS)
-        hint = did_you_mean(budget, presets.BUDGETS)
+    known_budgets = (*presets.BUDGETS, USB_BUDGET)
+    if budget not in known_budgets:
+        known = " or ".join(known_budgets)
+        hint = did_you_mean(budget, known_budgets)
         raise UserError(f"unknown budget {budget!r}: expected {known}{hint}")
     if file is not None:
         raise UserError(f"{file} has the settings of a run; leave --budget out")
-    if not presets.is_benchmark(data):
+    if budget != USB_BUDGET and not presets.is_benchmark(data):
         raise UserError("--budget is for benchmarks; use --minutes for your own pictures")
 
 
@@ -118,14 +122,16 @@ def preset_table(
     """The preset that settings build on, for the algorithm that they name."""
     algorithm = str(section(table, "algorithm").get("name", "fullmatch"))
     if preset is None:
-        labels = str(section(table, "data").get("labels"))
-        preset = presets.default(
-            str(section(table, "data").get("name", "digits")),
-            int(labels) if labels.isdigit() else None,
-            algorithm,
-            budget,
-        )
+        text = str(section(table, "data").get("labels"))
+        labels = int(text) if text.isdigit() else None
+        data = str(section(table, "data").get("name", "digits"))
+        if budget == USB_BUDGET:
+            preset = usb(data, labels, algorithm)
+        else:
+            preset = presets.default(data, labels, algorithm, budget)
     base = config_table(preset, name_of)
+    if section(table, "model").keys() & {"weights", "start"}:
+        base["model"]["pretrained"] = False  # the settings name other weights
     # A file lists all fields of its algorithm, so those of the preset do not count.
     base["algorithm"] = {} if from_file else base["algorithm"]
     base["algorithm"]["name"] = algorithm

@@ -16,7 +16,7 @@ def train(
     weights: Path | None = None,
     labels: Integer = None,
     steps: Integer = None,
-    budget: Literal["paper", "fast"] | None = None,
+    budget: Literal["paper", "fast", "usb"] | None = None,
     seed: Integer = None,
     set_: Settings = None,
     config: Path | None = None,
@@ -46,8 +46,8 @@ def train(
     steps
         Number of training steps.
     budget
-        Settings of a benchmark: the paper's, or the fast ones, with fewer and cheaper steps.
-        [default: paper]
+        Settings of a benchmark: the paper's, the fast ones, with fewer and cheaper steps, or USB's,
+        which fine-tune a pretrained transformer. [default: paper]
     seed
         Seed for all random numbers: the choice of labels, the initial weights, training.
         [default: 0]
