@@ -109,7 +109,7 @@ def test_a_budget_chooses_the_preset_and_flags_go_over_it() -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"budget": "fats"}, "unknown budget 'fats': expected paper or fast; did you mean"),
+        ({"budget": "fats"}, "unknown budget 'fats': expected paper or fast or usb; did you mean"),
         ({"budget": "fast", "data": "some/folder"}, "use --minutes for your own pictures"),
     ],
 )
