@@ -202,7 +202,7 @@ def test_unreadable_unlabeled_pictures_are_counted_and_left_out(
     if bad:
         count = f"{bad} unreadable unlabeled picture{'s' * (bad > 1)}"
         share = f" ({bad}%)" if bad > 5 else ""
-        assert f"{count}{share} left out: " in source.notes[0]
+        assert f"{count} left out{share}: " in source.notes[0]
         assert "000.png" in source.notes[0]
         assert "\n" not in source.notes[0]
     assert bad != 50 or "and 47 more" in source.notes[0]
@@ -222,7 +222,7 @@ def test_unreadable_test_pictures_are_left_out(pets: Path, draw_picture: Draw) -
     assert source.test_labels is not None
     assert len(source.test) == 2
     assert source.test_labels.tolist() == [0, 1]
-    assert "1 unreadable test picture (33%) left out" in source.notes[0]
+    assert "1 unreadable test picture left out (33%)" in source.notes[0]
 
 
 def test_unreadable_labeled_pictures_are_an_error(pets: Path) -> None:

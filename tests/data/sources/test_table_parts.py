@@ -104,7 +104,7 @@ def test_unreadable_pictures(tmp_path: Path, max_bytes: int | None) -> None:
     expected = torch.from_numpy(PIXELS[[0, 1, 2, 4, 5]])
     assert source.images.read(torch.arange(5))[:, 0].equal(expected)
     (note,) = source.notes
-    assert "1 unreadable unlabeled picture left out: " in note
+    assert "1 unreadable unlabeled picture left out (33%): " in note
     assert note.endswith("all.parquet, row 3")
     table = join_parts("toy", [part(tmp_path, "", ["a", "b", "a", "a"], files)])
     with pytest.raises(UserError, match=r"1 labeled picture cannot be read: .*all.parquet, row 3;"):

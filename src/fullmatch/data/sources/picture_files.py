@@ -141,10 +141,10 @@ def describe_unreadable(part: str, bad: Sequence[str], total: int) -> list[str]:
             f"{len(bad)} of {total} {part} pictures cannot be read: {_first_three(bad)}; "
             "check whether these files are pictures"
         )
-    count = pluralize(bad, f"unreadable {part} picture")
+    note = f"{pluralize(bad, f'unreadable {part} picture')} left out"
     if share > WARN_UNREADABLE:
-        count = f"WARNING: {count} ({share:.0%})"
-    return [f"{count} left out: {_first_three(bad)}"]
+        note = f"WARNING: {note} ({share:.0%})"
+    return [f"{note}: {_first_three(bad)}"]
 
 
 def choose_picture_size(short_sides: Sequence[int]) -> int:
