@@ -195,7 +195,7 @@ class TrainingConfig:
     # Share of the steps, at the start, that train on the images without any label.
     self_supervised: Annotated[float, Limits(0, 0.9)] = 0.0
     deterministic: bool = False  # bit-exact on a GPU, but slower; a CPU always is
-    threads: Count | None = None  # of the CPU; None: torch's default
+    threads: Count | None = None  # of the CPU; None: torch's number, or 1 on a busy machine
 
     def __post_init__(self) -> None:
         if self.ratio is not None and float(self.ratio).is_integer():

@@ -22,6 +22,7 @@ from fullmatch.experiment.inputs import (
 )
 from fullmatch.experiment.run import Run
 from fullmatch.experiment.settings import read_config
+from fullmatch.experiment.threads import THREADS
 from fullmatch.storage.checkpoints import newest_checkpoint
 from fullmatch.storage.result import StrategyResult
 from fullmatch.storage.run_folder import RunFolder
@@ -47,7 +48,9 @@ def start(
     config, inputs = load_inputs(config, source)
     if config.model.body != "trained":
         return start_pretrained(config, folder, inputs, accept, options, choose)
+    threads = None if folder.is_baseline else THREADS.settle(config, inputs.dataset)
     run = Run(folder, config, inputs)
+    run.notes += [threads] if threads else []
     accept(run)
     run.folder = folder.make(lambda made: write_settings(made, config, inputs))
     return run
