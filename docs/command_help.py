@@ -45,7 +45,7 @@ EXIT STATUS
 
 def render_commands() -> str:
     """Every command and its flags, without the title."""
-    text = app.generate_docs("rst").partition("fullmatch COMMAND\n\n")[2]
+    text = app.generate_docs("rst", usage_name="fullmatch").partition("fullmatch COMMAND\n\n")[2]
     text = re.sub(r"\.\. contents::.*\n(   .*\n)+", "", text)
     # A star is one in a pattern of files, except around the words that the generator makes bold.
     bold = r"\*\*(\w+:?)\*\*"

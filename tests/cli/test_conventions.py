@@ -104,3 +104,4 @@ def test_man_page(tmp_path: Path) -> None:
     for name in app.app:
         assert re.search(rf"^\s+{re.escape(name)}$", shown, re.MULTILINE) or name[0] == "-", name
     assert "labeled/CLASS/*" in shown
+    assert re.search(r"^ +fullmatch check \[OPTIONS\] DATA$", shown, re.MULTILINE)
