@@ -1,6 +1,7 @@
 """A run in its folder: started, logged, saved, resumed, finished."""
 
 import math
+import sys
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -83,7 +84,12 @@ class Run(Assembly):
                 due = record.step % training.checkpoint_every == 0
                 if due or stopped or record.paused or record.step == training.steps:
                     self.save()
-                yield record
+                try:
+                    yield record
+                except GeneratorExit:  # the caller has left the loop
+                    if not sys.is_finalizing():
+                        self.save()
+                    raise
                 if record.paused:
                     return
                 if stopped:
