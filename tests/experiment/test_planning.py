@@ -324,14 +324,18 @@ def test_small_pictures_are_also_tried_from_scratch(pictures: Source) -> None:
 
 @pytest.mark.usefixtures("weights")
 def test_as_many_sizes_as_the_time_allows() -> None:
-    def sizes(minutes: float) -> tuple[int, ...]:
-        return plan(source(300, unlabeled=2970), 0.01, minutes=minutes).config.model.sizes
+    def sizes(minutes: float, side: int = 300) -> tuple[int, ...]:
+        return plan(source(side, unlabeled=2970), 0.01, minutes=minutes).config.model.sizes
 
     # 3,000 pictures at 0.3 microseconds per pixel.
     assert sizes(30) == (160, 224, 288)
     assert sizes(3) == (160, 224)
     assert sizes(1) == (160,)
     assert sizes(0.1) == (160,)
+    assert sizes(2, side=32) == (96, 160)
+    assert sizes(0.9, side=32) == (160,)  # better than the smaller size alone
+    assert sizes(0.5, side=32) == (96,)
+    assert sizes(0.1, side=32) == (96,)
     assert "more than the 0.1 min" in plan(source(300), 0.01, minutes=0.1).notes[-1]
 
 

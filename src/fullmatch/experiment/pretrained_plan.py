@@ -118,9 +118,20 @@ def tuned_config(config: ExperimentConfig, steps: int, device: torch.device) -> 
 
 
 def fit_sizes(sizes: Sequence[int], most_pixels: float) -> tuple[int, ...]:
-    """As many of the sizes as fit, without the largest ones; at least one."""
-    fitting = [count for count in range(1, len(sizes) + 1) if pixels(sizes[:count]) <= most_pixels]
-    return tuple(sizes[: max(fitting, default=1)])
+    """The best choice of sizes that fits, or else the fastest one."""
+    choices = list_choices(tuple(sizes))
+    return next((each for each in choices if pixels(each) <= most_pixels), choices[-1])
+
+
+def list_choices(sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Choices of sizes from the best to the fastest: without the largest ones.
+
+    Of the two sizes of tiny pictures, the larger one alone is as good as both; the smaller one
+    alone costs 4 points of accuracy (32 pixels, 4 and 25 labels per class).
+    """
+    if len(sizes) == 2:
+        return [sizes, sizes[1:], sizes[:1]]
+    return [sizes[:count] for count in range(len(sizes), 0, -1)]
 
 
 def pixels(sizes: Sequence[int]) -> int:

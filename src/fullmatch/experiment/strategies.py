@@ -145,11 +145,11 @@ class Comparison:
         return max(able, key=lambda at: (self.scores[at], -at), default=None)
 
     def describe_best(self) -> str:
-        name, accuracy = LABELS_ONLY, self.baseline
+        assert self.baseline is not None
+        name, accuracy = LABELS_ONLY, self.baseline.accuracy
         if self.best is not None:
-            name, accuracy = self.results[self.best].name, self.results[self.best]
-        assert accuracy is not None
-        return f"{name}: {100 * accuracy.accuracy:.1f} % on held-out labels so far"
+            name, accuracy = self.results[self.best].name, self.results[self.best].accuracy
+        return f"{name}: {100 * accuracy:.1f} % on held-out labels so far"
 
     def finish(
         self, config: ExperimentConfig, folder: RunFolder
