@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
+from fullmatch.data.sources.csv_cells import neutralize_cell, neutralize_path
 from fullmatch.data.stores.pictures import try_read
 from fullmatch.inference.suggestion import Opener, Suggestion
 from fullmatch.inference.thumbnails import make_thumbnail, open_picture
@@ -59,9 +60,11 @@ def format_csv(suggestions: Sequence[Suggestion], folder: Path | None) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(HEADER)
     for suggestion in suggestions:
-        path = suggestion.name if folder is None else path_in_csv(suggestion.name, folder)
+        name = suggestion.name
+        path = neutralize_path(name) if folder is None else path_in_csv(name, folder)
         confidence = "" if suggestion.confidence is None else f"{suggestion.confidence:.4f}"
-        writer.writerow([path, "", suggestion.guess, confidence, suggestion.reason])
+        guess, reason = neutralize_cell(suggestion.guess), neutralize_cell(suggestion.reason)
+        writer.writerow([path, "", guess, confidence, reason])
     return buffer.getvalue()
 
 
@@ -72,7 +75,7 @@ def path_in_csv(path: str, folder: Path) -> str:
         return full
     relative = os.path.relpath(full, home)
     # Outer spaces of a cell are stripped when it is read.
-    return relative if relative == relative.strip() else f"./{relative}"
+    return neutralize_path(relative) if relative == relative.strip() else f"./{relative}"
 
 
 def format_label_studio_tasks(suggestions: Sequence[Suggestion], folder: Path, run: str) -> str:

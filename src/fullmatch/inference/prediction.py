@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
+from fullmatch.data.sources.csv_cells import neutralize_cell, neutralize_path
 from fullmatch.data.sources.folders import IGNORED
 from fullmatch.data.sources.picture_tables import list_encoded
 from fullmatch.data.sources.places import is_table
 from fullmatch.data.stores import pictures
 from fullmatch.data.stores.encoded import PicturePlace, open_all
-from fullmatch.errors import UserError
+from fullmatch.errors import UserError, escape_controls
 from fullmatch.evaluation.calibration import apply_temperature
 from fullmatch.experiment.machine import choose_device
 from fullmatch.inference.novelty import load_or_fit_detector, predict_with_descriptors
@@ -78,8 +79,13 @@ class Prediction(NamedTuple):
 
     def row(self) -> list[str]:
         """The cells of `HEADER`."""
-        cells = [cell for name, share in self.classes for cell in (name, f"{share:.4f}")]
-        return [self.path, *cells, *[""] * (2 * TOP - len(cells)), self.flag.value]
+        cells = [
+            cell
+            for name, share in self.classes
+            for cell in (neutralize_cell(name), f"{share:.4f}")
+        ]
+        path = neutralize_path(self.path)
+        return [path, *cells, *[""] * (2 * TOP - len(cells)), self.flag.value]
 
 
 class Predictor:
@@ -230,11 +236,16 @@ def walk_folder(folder: str, parents: tuple[str, ...] = ()) -> Iterator[str]:
 
 
 def write_csv(predictions: Iterable[Prediction], file: IO[str]) -> Counter[Flag]:
-    """Write the rows as they come; return how many have each flag."""
+    """Write the rows as they come; return how many have each flag.
+
+    A terminal shows the names of strangers' files and classes without obeying them.
+    """
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(HEADER)
     flags = Counter[Flag]()
+    in_terminal = file.isatty()
     for prediction in predictions:
-        writer.writerow(prediction.row())
+        row = prediction.row()
+        writer.writerow(map(escape_controls, row) if in_terminal else row)
         flags[prediction.flag] += 1
     return flags

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fullmatch.data.dataset import clean_class_name, sort_classes
+from fullmatch.data.sources.csv_cells import neutralize_cell
 from fullmatch.data.sources.folders import find_pictures
 from fullmatch.data.sources.picture_files import PictureSurvey
 from fullmatch.data.sources.survey import survey_pictures
@@ -163,7 +164,7 @@ class LabelTable:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(HEADER)
             for picture, (label, split) in self.rows.items():
-                writer.writerow((self.names[picture], label, split))
+                writer.writerow((self.names[picture], neutralize_cell(label), split))
             file.flush()
             os.fsync(file.fileno())
         self.stamp = file_stamp(self.path)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fullmatch.data.dataset import Source, clean_class_name
+from fullmatch.data.sources.csv_cells import restore_cell
 from fullmatch.data.sources.picture_files import PictureSurvey
 from fullmatch.errors import UserError
 from fullmatch.files.reading import TEXT_LIMIT, UnusableFile, require_regular
@@ -105,7 +106,7 @@ def resolve_path(folder: Path, name: str) -> str:
 
 
 def _parse_row(line: int, cells: dict[str, str]) -> CsvRow:
-    label = clean_class_name(cells.get("label", ""))
+    label = clean_class_name(restore_cell(cells.get("label", "")))
     label = "" if label.lower() in UNLABELED else label
     return CsvRow(line, cells.get("path", ""), label, cells.get("split", "").lower())
 
