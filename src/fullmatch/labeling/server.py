@@ -3,7 +3,10 @@
 import hmac
 import json
 import secrets
+import socket
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +22,8 @@ ADDRESS = "127.0.0.1"
 SIDE = 1000  # largest width and height of a picture, in pixels
 MAX_REQUEST = 4096  # bytes
 TIMEOUT = 10  # seconds until a silent connection is closed
+LIFETIME = 60.0  # seconds until any connection is closed, however slowly it goes on
+CONNECTIONS = 32  # at a time
 NOT_FOUND = "not found"
 WRONG_ORIGIN = "requests from other sites are not allowed"
 
@@ -29,6 +34,8 @@ class LabelServer(ThreadingHTTPServer):
     daemon_threads = True
     queue: LabelQueue
     token: str
+    lifetime: float
+    slots: threading.Semaphore
 
     @property
     def hosts(self) -> tuple[str, str]:
@@ -38,11 +45,39 @@ class LabelServer(ThreadingHTTPServer):
     def address(self) -> str:
         return f"http://{self.hosts[0]}/{self.token}/"
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """One connection more; closed at once where there are too many."""
+        if self.slots.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        timer = threading.Timer(self.lifetime, close, (request,))
+        timer.daemon = True
+        timer.start()
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            timer.cancel()
+            self.slots.release()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignored: a browser that closes the connection early is not an error."""
 
 
-def create_server(queue: LabelQueue, port: int = 0) -> LabelServer:
+def close(connection: socket.socket) -> None:
+    with suppress(OSError):  # it may have ended
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def create_server(
+    queue: LabelQueue,
+    port: int = 0,
+    *,
+    lifetime: float = LIFETIME,
+    connections: int = CONNECTIONS,
+) -> LabelServer:
     """A server that listens on a port; 0 chooses a free one."""
     try:
         server = LabelServer((ADDRESS, port), LabelRequestHandler)
@@ -51,6 +86,7 @@ def create_server(queue: LabelQueue, port: int = 0) -> LabelServer:
             f"cannot listen on port {port}; choose another --port, or leave it out"
         ) from None
     server.queue, server.token = queue, secrets.token_urlsafe(24)
+    server.lifetime, server.slots = lifetime, threading.Semaphore(connections)
     return server
 
 
