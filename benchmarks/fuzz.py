@@ -1,10 +1,11 @@
 """Damaged files and requests: every command must end well or in one line.
 
-    python -m benchmarks.fuzz [--count 5000] [--first 0] [--minutes 20] [--only run] [--record]
+    python -m benchmarks.fuzz [--count 1000] [--first 0] [--minutes 20] [--only run] [--record]
 
 Case N is a function of N: which file is damaged how, and which command reads it. Each case runs in
-a process of its own with 10 seconds of computing and 2 GiB. `--first` continues where an earlier
-call ended; `--record` appends the figures to docs/results/reliability.jsonl. Only for Linux.
+a process of its own with 10 seconds of computing and 2 GiB; it reads one damaged file with a whole
+command, or several with the function that the commands read them with. `--first` continues where an
+earlier call ended; `--record` appends the figures to docs/results/reliability.jsonl. For Linux.
 """
 
 import argparse
@@ -18,34 +19,78 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from benchmarks.fuzz_cases import CASES
-from benchmarks.fuzz_originals import Originals, make_originals, warm_up
+from benchmarks.fuzz_originals import Originals, Prepared, make_originals, warm_up
 from benchmarks.isolation import Ending, Outcome, run_isolated
 from benchmarks.reliability import record_figures
+from cyclopts import CycloptsError
+
+from fullmatch.errors import UserError
+
+BAD = ("traceback", "hang", "executed", "memory", "crash", "nonsense")
+MARKS = {"ok": "<<ended well>>", "refused": "<<refused>>"}  # printed after each damaged file
 
 
-def run_case(number: int, originals: Originals, only: str | None = None) -> tuple[str, Ending]:
+class CaseEnding(NamedTuple):
+    """What a case was, how its process ended, and how many damaged files ended how."""
+
+    what: str
+    ending: Ending
+    outcomes: collections.Counter[str]
+
+
+def run_case(number: int, originals: Originals, only: str | None = None) -> CaseEnding:
     """One case, in a folder of its own that is removed afterwards."""
     rng = random.Random(f"fullmatch {number}")
     kinds = [only] if only else list(CASES)
-    kind = rng.choices(kinds, [CASES[name][0] for name in kinds])[0]
+    name = rng.choices(kinds, [CASES[kind].weight for kind in kinds])[0]
     place = originals.place / f"case-{number}"
     place.mkdir()
     try:
-        what, work = CASES[kind][1](originals, place, rng)
+        count = CASES[name].count
+        prepared = [prepare(name, originals, place / str(at), rng) for at in range(count)]
         before = os.getcwd()
         os.chdir(place)
         try:
-            ending = run_isolated(work, originals.place / "log")
+            ending = run_isolated(lambda: run_each(prepared), originals.place / "log")
         finally:
             os.chdir(before)
     finally:
         shutil.rmtree(place)
-    if ending.outcome is Outcome.OK and says_nan(ending.output):
+    counts = collections.Counter({end: ending.output.count(mark) for end, mark in MARKS.items()})
+    if ending.outcome is Outcome.OK and says_nan(shown_by_good_ones(ending.output)):
         ending = Ending(Outcome.NONSENSE, ending.output)
-    return f"{kind}: {what}", ending
+    if not ending.outcome.good:
+        counts[ending.outcome.value] += 1
+    return CaseEnding(f"{name}: {'; '.join(what for what, _ in prepared)}", ending, +counts)
+
+
+def prepare(name: str, originals: Originals, place: Path, rng: random.Random) -> Prepared:
+    place.mkdir()
+    return CASES[name].case(originals, place, rng)
+
+
+def run_each(prepared: Sequence[Prepared]) -> None:
+    """Each damaged file must be read, or be refused in one line."""
+    for what, work in prepared:
+        print(what)
+        try:
+            work()
+        except (UserError, CycloptsError) as error:
+            print(f"{error}\n{MARKS['refused']}")
+        except SystemExit as end:
+            print(MARKS["refused" if end.code else "ok"])
+        else:
+            print(MARKS["ok"])
+
+
+def shown_by_good_ones(output: str) -> str:
+    """What was printed about files that were not refused; a refusal may quote a NaN."""
+    parts = output.split(MARKS["ok"])[:-1]
+    return " ".join(part.rpartition(MARKS["refused"])[2] for part in parts)
 
 
 def says_nan(output: str) -> bool:
@@ -70,8 +115,8 @@ def run_cases(
     outcomes = collections.Counter[str]()
     end = time.monotonic() + seconds
     for number in range(first, first + count):
-        what, ending = run_case(number, originals, only)
-        outcomes[ending.outcome.value] += 1
+        what, ending, counts = run_case(number, originals, only)
+        outcomes += counts
         if not ending.outcome.good:
             print(f"case {number}: {ending.outcome.value}: {what}\n{ending.output[-1500:]}\n")
         if number % 100 == 99:
@@ -85,7 +130,7 @@ def run_cases(
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=5000)
+    parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=1e6)
     parser.add_argument("--only", choices=list(CASES))
@@ -98,9 +143,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         seconds = 60 * options.minutes
         outcomes = run_cases(Path(place), options.first, options.count, options.only, seconds)
     seconds = round(time.monotonic() - began)
-    print(f"{outcomes.total()} cases in {seconds} s: {dict(outcomes)}")
+    print(f"{outcomes.total()} damaged files in {seconds} s: {dict(outcomes)}")
     if options.record:
-        record_figures("fuzz", first=options.first, seconds=seconds, **outcomes)
+        figures = dict.fromkeys(BAD, 0) | outcomes
+        cases = outcomes.total()
+        record_figures("fuzz", cases=cases, first=options.first, seconds=seconds, **figures)
     bad = outcomes.total() - outcomes["ok"] - outcomes["refused"]
     sys.exit(1 if bad else 0)
 

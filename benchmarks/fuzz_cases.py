@@ -6,9 +6,16 @@ import shutil
 import socket
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
-from benchmarks.fuzz_originals import Case, Originals, Prepared, run_fullmatch
+from benchmarks.fuzz_originals import (
+    Case,
+    Originals,
+    Prepared,
+    make_feature_pass,
+    run_fullmatch,
+)
 from benchmarks.mutations import BYTES, ODD_TEXTS, damage
 from PIL import Image
 
@@ -128,10 +135,10 @@ def change_picture(path: Path, rng: random.Random) -> str:
 
 
 def send_requests(originals: Originals, place: Path, rng: random.Random) -> Prepared:
-    """Damaged requests to the labeling page, which must still answer afterwards."""
+    """A damaged request to the labeling page, which must still answer afterwards."""
     pictures = place / "pictures"
     shutil.copytree(originals.pictures, pictures)
-    requests = [make_request(rng) for _ in range(8)]
+    request = make_request(rng)
 
     def serve() -> None:
         from fullmatch.inference.suggestion import Suggestion
@@ -143,14 +150,13 @@ def send_requests(originals: Originals, place: Path, rng: random.Random) -> Prep
         shown = [Suggestion(name, "", None, "any") for name in table.unlabeled()]
         server = create_server(LabelQueue(table, shown))
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        for request in requests:
-            ask(server.server_port, request.replace(b"TOKEN", server.token.encode()))
+        ask(server.server_port, request.replace(b"TOKEN", server.token.encode()))
         host = f"127.0.0.1:{server.server_port}"
         good = f"GET /{server.token}/state HTTP/1.1\r\nHost: {host}\r\n\r\n"
         answer = ask(server.server_port, good.encode())
         assert answer.startswith(b"HTTP/1.0 200"), answer[:200]
 
-    return "requests", serve
+    return "request", serve
 
 
 def make_request(rng: random.Random) -> bytes:
@@ -187,21 +193,18 @@ def damage_encoded(originals: Originals, place: Path, rng: random.Random) -> Pre
 
 def damage_feature_cache(originals: Originals, place: Path, rng: random.Random) -> Prepared:
     """Rows of an interrupted feature pass, which the next one continues."""
-    from tests.frozen_runs import tiny_model
-
-    from fullmatch.data import TensorStore
-    from fullmatch.experiment.feature_pass import FeaturePass, read_descriptors
-
-    model, folder = tiny_model(), place / "cache"
-    pixels = torch.arange(12 * 3 * 8 * 8).view(12, 3, 8, 8) % 251
-    store = TensorStore(pixels.to(torch.uint8))
-    FeaturePass(model, folder, torch.device("cpu")).describe(store, 0, 0, lambda *_: None)
+    folder = place / "cache"
+    shutil.copytree(originals.files / "cache", folder)
     chosen = rng.choice(sorted(folder.iterdir()))
     how = damage(chosen, rng)
 
     def read() -> None:
-        read_descriptors(folder, model.identity, store, 0, 0)
-        FeaturePass(model, folder, torch.device("cpu")).describe(store, 0, 0, lambda *_: None)
+        from fullmatch.experiment.feature_pass import read_descriptors
+
+        work, store = make_feature_pass(folder)
+        read_descriptors(folder, work.model.identity, store, 0, 0)
+        shape = (len(store), 1 + len(work.body.sizes), sum(work.model.widths))
+        work.open(store, shape, "0 0")
 
     return f"feature cache {chosen.suffix} {how}", read
 
@@ -210,15 +213,23 @@ def copy_file(originals: Originals, name: str, place: Path) -> Path:
     return Path(shutil.copy(originals.files / name, place / name))
 
 
-CASES: dict[str, tuple[int, Case]] = {  # with their weights
-    "run": (10, damage_run),
-    "config": (3, damage_config),
-    "csv": (2, damage_table),
-    "split": (2, damage_split),
-    "npz": (2, damage_arrays),
-    "weights": (2, damage_weights),
-    "pictures": (3, damage_picture),
-    "requests": (1, send_requests),
-    "encoded": (5, damage_encoded),
-    "features": (2, damage_feature_cache),
+class Kind(NamedTuple):
+    """A kind of case, how often it is drawn, and how many damaged files one process reads."""
+
+    case: Case
+    weight: int
+    count: int = 1
+
+
+CASES: dict[str, Kind] = {
+    "run": Kind(damage_run, 4),
+    "config": Kind(damage_config, 2, 20),
+    "csv": Kind(damage_table, 2, 20),
+    "split": Kind(damage_split, 2, 20),
+    "npz": Kind(damage_arrays, 2, 20),
+    "weights": Kind(damage_weights, 2, 20),
+    "pictures": Kind(damage_picture, 3),
+    "requests": Kind(send_requests, 1, 5),
+    "encoded": Kind(damage_encoded, 4, 20),
+    "features": Kind(damage_feature_cache, 1, 20),
 }

@@ -6,12 +6,18 @@ import random
 import shutil
 import tarfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from PIL import Image
+
+if TYPE_CHECKING:
+    from fullmatch.data import TensorStore
+    from fullmatch.experiment.feature_pass import FeaturePass
+    from fullmatch.experiment.frozen_model import FrozenModel
 
 STEPS = 4
 SETTINGS = (
@@ -70,6 +76,8 @@ def make_originals(place: Path) -> Originals:
     torch.save({"state_dict": {"a": torch.zeros(3)}}, originals.files / "weights.pt")
     write_features_of_run(originals)
     write_tables(originals)
+    work, store = make_feature_pass(originals.files / "cache")
+    work.describe(store, 0, 0, lambda *_: None)
     return originals
 
 
@@ -123,6 +131,23 @@ def write_tables(originals: Originals) -> None:
                 add_member(tar, f"{number}.cls", label.encode())
             else:
                 add_member(tar, f"{number}.json", b'{"label": "%s"}' % label.encode())
+
+
+@cache
+def make_model() -> "FrozenModel":
+    from tests.frozen_runs import tiny_model
+
+    return tiny_model()
+
+
+def make_feature_pass(folder: Path) -> "tuple[FeaturePass, TensorStore]":
+    """A feature pass over a few pictures, and the pictures."""
+    from fullmatch.data import TensorStore
+    from fullmatch.experiment.feature_pass import FeaturePass
+
+    pixels = torch.arange(12 * 3 * 8 * 8).view(12, 3, 8, 8) % 251
+    store = TensorStore(pixels.to(torch.uint8))
+    return FeaturePass(make_model(), folder, torch.device("cpu")), store
 
 
 def add_member(tar: tarfile.TarFile, name: str, content: bytes) -> None:

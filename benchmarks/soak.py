@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from benchmarks.children import fork_command, read_outputs, wait, wait_for, warm_up
+from benchmarks.children import compare, fork_command, read_outputs, wait, wait_for, warm_up
 from benchmarks.reliability import record_figures
 from PIL import Image
 
@@ -217,8 +217,7 @@ def soak(place: Path, steps: int, seed: int) -> dict[str, object]:
     print(f"alone: {seconds:.0f} s", flush=True)
     began = time.monotonic()
     troubled.finish_with_troubles()
-    expected, outputs = read_outputs(alone.run), read_outputs(troubled.run)
-    different = [name for name in expected | outputs if expected.get(name) != outputs.get(name)]
+    different = compare(read_outputs(alone.run), read_outputs(troubled.run))
     if different:
         print(f"different: {different}")
         shutil.copytree(place, Path(tempfile.mkdtemp(prefix="soak-kept-")), dirs_exist_ok=True)
