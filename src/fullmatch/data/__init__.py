@@ -44,7 +44,6 @@ __all__ = [
     "Split",
     "TensorStore",
     "draw_split",
-    "find_benchmark",
     "from_arrays",
     "load",
 ]
