@@ -1,4 +1,7 @@
-"""A model as one ONNX file: uint8 images in, calibrated probabilities out, class names inside."""
+"""A model as one ONNX file: uint8 images in, calibrated probabilities out, class names inside.
+
+Or as one page with that file in it, which runs in a browser.
+"""
 
 import json
 import warnings
@@ -6,6 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +23,10 @@ from fullmatch.data.stores.image_store import evenly_spaced
 from fullmatch.errors import UserError
 from fullmatch.evaluation.calibration import apply_temperature
 from fullmatch.experiment.classifier import Classifier
+from fullmatch.inference.model_page import read_runtime, render_model_page
 from fullmatch.inference.prediction import list_files
 from fullmatch.inference.trained_run import TrainedRun
-from fullmatch.storage.atomic import explained_errors, replacing
+from fullmatch.storage.atomic import explained_errors, replacing, write_text
 
 TOLERANCE = 1e-4  # largest difference of a probability from PyTorch's
 COMPARED = 100  # pictures
@@ -54,10 +59,7 @@ def export_onnx(
     These are pictures of the run's own data, or those of `check_with`.
     """
     onnx, runtime, _ = map(import_optional, ("onnx", "onnxruntime", "onnxscript"))
-    if target.is_dir() or not target.parent.is_dir():
-        raise UserError(f"cannot write {target}: name a file in a folder that exists")
-    if target.exists() and not overwrite:
-        raise UserError(f"{target} exists already; name another file, or add --overwrite")
+    check_target(target, overwrite)
     images = read_pictures(run.classifier, check_with) if check_with else read_run_images(run)
     module = CalibratedClassifier(run.classifier, run.temperature or 1.0).eval()
     model = build_onnx_model(module, run)
@@ -70,6 +72,34 @@ def export_onnx(
                 f"pictures, more than {TOLERANCE:.0e}; try another version of onnxruntime"
             )
     return ExportSummary(run.classifier.picture, difference, len(images))
+
+
+def export_page(
+    run: TrainedRun,
+    target: Path,
+    runtime: Path | None,
+    *,
+    check_with: Sequence[str] = (),
+    overwrite: bool = False,
+) -> ExportSummary:
+    """Write the model as a page that classifies pictures in a browser.
+
+    `runtime` is the `dist` folder of onnxruntime-web. The model is compared as an ONNX file is.
+    """
+    check_target(target, overwrite)
+    files = read_runtime(runtime)
+    with TemporaryDirectory() as place:
+        path = Path(place) / "model.onnx"
+        summary = export_onnx(run, path, check_with=check_with)
+        write_text(target, render_model_page(run, path.read_bytes(), files))
+    return summary
+
+
+def check_target(target: Path, overwrite: bool) -> None:
+    if target.is_dir() or not target.parent.is_dir():
+        raise UserError(f"cannot write {target}: name a file in a folder that exists")
+    if target.exists() and not overwrite:
+        raise UserError(f"{target} exists already; name another file, or add --overwrite")
 
 
 def build_onnx_model(module: CalibratedClassifier, run: TrainedRun) -> Any:

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +17,7 @@ from fullmatch.pages.palette import DARK, LIGHT, css_variables
 from fullmatch.storage.atomic import explained_errors, write_text
 
 GENERATOR = '<meta name="generator" content="fullmatch report">'  # in every page, old ones too
+NONE: Mapping[str, str] = {}
 HEAD_SIZE = 4000  # characters at the start of a page in which that line stands
 
 
@@ -30,15 +31,37 @@ class Section(NamedTuple):
     style: str = ""  # CSS that it needs
 
 
-def render_page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
-    """A whole page; sections without content are left out."""
+def content_security_policy(scripts: Sequence[str], sources: Mapping[str, str] = NONE) -> str:
+    """Nothing may be loaded, and only these scripts may run; `sources` allow more, by kind."""
+    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    allowed = {
+        "default-src": "'none'",
+        "img-src": "data:",
+        "style-src": "'unsafe-inline'",
+        "script-src": " ".join(f"'sha256-{base64.b64encode(d).decode()}'" for d in digests),
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(
+        f"{kind} {places} {sources.get(kind, '')}".rstrip() for kind, places in allowed.items()
+    )
+
+
+def render_page(
+    title: str,
+    subtitle: str,
+    sections: Sequence[Section],
+    *,
+    policy: Callable[[Sequence[str]], str] = content_security_policy,
+) -> str:
+    """A whole page; sections without content are left out. `policy` says what it may do."""
     sections = [section for section in sections if section.content]
     scripts = [resource("theme.js"), *(each.script for each in sections if each.script)]
     return load_template("fullmatch.pages", "frame.html.j2").render(
         title=title,
         subtitle=subtitle,
         sections=sections,
-        policy=content_security_policy(scripts),
+        policy=policy(scripts),
         generator=Markup(GENERATOR),
         style=Markup(stylesheet() + "".join(section.style for section in sections)),
         scripts=[Markup(script) for script in scripts],
@@ -66,16 +89,6 @@ def stylesheet() -> str:
         f"{{ :root:not([data-theme=light]) {{ color-scheme: dark; {dark} }} }}\n"
         f":root[data-theme=dark] {{ color-scheme: dark; {dark} }}\n"
         f"{resource('style.css')}"
-    )
-
-
-def content_security_policy(scripts: Sequence[str]) -> str:
-    """Nothing may be loaded, and only these scripts may run."""
-    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
-    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-    return (
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
-        f"script-src {hashes}; base-uri 'none'; form-action 'none'"
     )
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 from markupsafe import Markup, escape
 
+VOID = ("img", "input")  # elements without an end
+
 __all__ = ["Markup", "escape", "join", "tag"]
 
 
@@ -19,4 +21,4 @@ def tag(name: str, /, *children: object, **attributes: str | bool | None) -> Mar
         if value is not None and value is not False
     )
     opening = f"<{name}{''.join(pairs)}>"
-    return Markup(opening if name == "img" else f"{opening}{join(children)}</{name}>")
+    return Markup(opening if name in VOID else f"{opening}{join(children)}</{name}>")
