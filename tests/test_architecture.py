@@ -24,7 +24,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"algorithms", "training"}),
     frozenset({"experiment"}),
     frozenset({"inference"}),
-    frozenset({"display", "estimator", "labeling", "reports", "reproduce", "tracking"}),
+    frozenset({"display", "estimator", "hub", "labeling", "reports", "reproduce", "tracking"}),
     frozenset({"sweeps"}),
     frozenset({"api"}),
     frozenset({"cli"}),

@@ -13,6 +13,7 @@ from fullmatch.api.frames import make_frame, metrics_table
 from fullmatch.api.pages import ReportPage, report
 from fullmatch.evaluation.wording import capitalize, describe_comparison, percent
 from fullmatch.experiment.settings import display_name
+from fullmatch.hub.transfer import fetch_model, is_on_hub, push_model
 from fullmatch.inference.card import render_card
 from fullmatch.inference.evaluate import Evaluation, evaluate_run
 from fullmatch.inference.export import ExportSummary, export_onnx, export_page
@@ -146,8 +147,17 @@ class FinishedRun:
         path = Path(target)
         if path.suffix.lower() == ".html":
             place = None if runtime is None else Path(runtime)
-            return export_page(self.trained, path, place, check_with=check_with, overwrite=overwrite)
+            return export_page(
+                self.trained, path, place, check_with=check_with, overwrite=overwrite
+            )
         return export_onnx(self.trained, path, check_with=check_with, overwrite=overwrite)
+
+    def push(self, repository: str, *, private: bool = False) -> str:
+        """Share the model on the Hugging Face hub, as user/name; returns its address.
+
+        `fullmatch.load("hf:user/name")` loads it from there.
+        """
+        return push_model(self.trained, repository, private=private)
 
     def card(self) -> str:
         """The model card, in Markdown."""
@@ -176,14 +186,19 @@ class FinishedRun:
 
 
 def load(run: str | PathLike[str]) -> FinishedRun:
-    """A finished run with its model, ready to predict.
+    """A finished run with its model, ready to predict; or a model from the hub, as hf:user/name.
 
     Example::
 
         model = fullmatch.load("runs/pictures")
         print(model.predict("new.jpg").labels)
     """
-    return FinishedRun(run)
+    return FinishedRun(find_run(run))
+
+
+def find_run(run: str | PathLike[str]) -> Path:
+    """The folder of a run; a model on the hub is fetched unless it is on this machine."""
+    return fetch_model(fspath(run)) if is_on_hub(fspath(run)) else Path(run)
 
 
 def predict(
@@ -195,4 +210,4 @@ def predict(
 
 def evaluate(run: str | PathLike[str], data: str | PathLike[str] | None = None) -> Evaluation:
     """Measure a finished run's model on the test images of its data, or of other data."""
-    return evaluate_run(RunFolder.existing(Path(run)), None if data is None else fspath(data))
+    return evaluate_run(RunFolder.existing(find_run(run)), None if data is None else fspath(data))

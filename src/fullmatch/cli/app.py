@@ -18,6 +18,7 @@ from fullmatch.cli.commands.export import export
 from fullmatch.cli.commands.label import label
 from fullmatch.cli.commands.listing import list_
 from fullmatch.cli.commands.predict import predict
+from fullmatch.cli.commands.push import push
 from fullmatch.cli.commands.report import report
 from fullmatch.cli.commands.reproduce import app as reproduce
 from fullmatch.cli.commands.resume import resume
@@ -49,6 +50,7 @@ app.command(suggest)
 app.command(label)
 app.command(export)
 app.command(card)
+app.command(push)
 app.command(report)
 app.command(verify)
 app.command(sweep)

@@ -30,8 +30,8 @@ class ClassScores(NamedTuple):
     confused_with: str  # empty if it is never mistaken for another class
 
 
-def render_card(run: TrainedRun) -> str:
-    """The model card in Markdown."""
+def render_card(run: TrainedRun, place: str = "") -> str:
+    """The model card in Markdown; `place` is where others find the model, such as hf:user/name."""
     result, classifier = run.result, run.classifier
     channels, height, width = classifier.image
     rows = list(score_classes(result.teacher, classifier.classes)) if result.teacher else []
@@ -52,7 +52,8 @@ def render_card(run: TrainedRun) -> str:
         height=height,
         width=width,
         calibration_note=run.calibration_note,
-        folder=shlex.quote(str(run.folder.path)),
+        place=place,
+        folder=place or shlex.quote(str(run.folder.path)),
         model_path=repr(str(run.folder.model)),
     )
 

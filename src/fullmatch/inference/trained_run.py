@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from fullmatch.experiment.classifier import Classifier
 
 
+SHARED = "fullmatch.json"  # in the folder of a model from the hub, which has no pictures
+
+
 class TrainedRun:
     """What every command that uses a trained model starts from; each part is read when needed."""
 
@@ -81,5 +84,10 @@ def require_data(data: str, run: Path) -> None:
     from fullmatch.data import DATASETS
     from fullmatch.data.sources.places import data_exists
 
+    if data not in DATASETS and (run / SHARED).exists():
+        raise UserError(
+            "the pictures that a shared model was trained on are not shared with it; name pictures "
+            "or data of your own"
+        )
     if data not in DATASETS and not data_exists(data):
         raise UserError(f"{data}, which {run} was trained on, is gone; put it back")

@@ -9,7 +9,7 @@ def card(run: Path, *, out: Path | None = None, overwrite: bool = False) -> None
     Parameters
     ----------
     run
-        A run folder.
+        A run folder, or a model on the hub as hf:user/name.
     out
         A Markdown file to write. [default: the terminal]
     overwrite

@@ -1,0 +1,1 @@
+"""Models on the Hugging Face hub: what is shared, sending it there, and using it from there."""
