@@ -22,6 +22,7 @@ PARTS = ("train", "test")  # of a data set
 SHORT = {
     "train": "--steps 2 --set model.name=wrn-10-1 --set training.batch=10 --set training.ratio=1",
     "bench": "--steps 1 --model wrn-10-1 --batch 4",
+    "sweep": "--steps 2 --score test --model wrn-10-1 --set training.batch=10",
 }
 
 

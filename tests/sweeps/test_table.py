@@ -28,7 +28,7 @@ def test_best_first_with_deviation(tmp_path: Path) -> None:
     assert best is not None
     assert best.mean == pytest.approx(0.89)
     assert best.deviation == pytest.approx(statistics.stdev([0.9, 0.89, 0.88]))
-    assert table.headings == ["optimizer.rate", "seeds", ScoreKind.TEST.title, "deviation"]
+    assert table.headings == ["optimizer.rate", "seeds", ScoreKind.TEST.heading, "deviation"]
     assert table.cells(best) == ["0.03", "3", "89.00 %", "1.00 %"]
     assert "chosen on test" in table.to_markdown()
     csv_file, markdown = table.write()

@@ -209,7 +209,7 @@ def run_sweep(sweep: Sweep) -> SweepTable:
     known = sweep.request.trials or len(sweep.points())
     print_note(
         f"{pluralize(known, 'setting')} with {pluralize(seeds, 'seed')} each, compared by "
-        f"{sweep.request.score.title}; in {sweep.path}"
+        f"{sweep.request.score.heading}; in {sweep.path}"
     )
     try:
         while True:
@@ -240,7 +240,7 @@ def do_run(sweep: Sweep, run: SweepRun) -> None:
         except NonFiniteLoss as error:
             score = RunScore(score=None, diverged=f"the loss became NaN at step {error.step}")
     sweep.write_score(run, score)
-    result = score.diverged or f"{sweep.request.score.title} {percent(score.score or 0.0)}"
+    result = score.diverged or f"{sweep.request.score.heading} {percent(score.score or 0.0)}"
     print_line(f"{run.title}: {result}")
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fullmatch.reproduce.figures.style import COLORS, canvas, figure_style, save_figure
 from fullmatch.sweeps.space import DECADE
@@ -33,7 +33,7 @@ def draw_sweep(table: SweepTable) -> list[Path]:
                 continue
             draw_panel(axes, table, names[at])
             if at % columns == 0:
-                axes.set_ylabel(f"{table.score.title} (%)")
+                axes.set_ylabel(f"{table.score.heading} (%)")
         panels.flat[0].legend(loc="best", fontsize=8)
         return save_figure(figure, table.folder, "sweep", ("svg", "png"))
 
@@ -58,7 +58,13 @@ def draw_panel(axes: "Axes", table: SweepTable, name: str) -> None:
         for place, row in zip(places, rows, strict=True)
         for x, y in spread_points(place, [100 * score for score in row.finished], even=not numeric)
     ]
-    ring = {"s": 22, "facecolors": "none", "edgecolors": "#444444", "linewidths": 0.8, "zorder": 3}
+    ring: dict[str, Any] = {
+        "s": 22,
+        "facecolors": "none",
+        "edgecolors": "#444444",
+        "linewidths": 0.8,
+        "zorder": 3,
+    }
     axes.scatter(*zip(*runs, strict=True), **ring, label="one run")
     label_values(axes, name, dict(zip(places, texts, strict=True)), numeric=numeric, log=log)
 

@@ -16,8 +16,8 @@ class ScoreKind(StrEnum):
     TEST = "test"
 
     @property
-    def title(self) -> str:
-        """As a heading says it."""
+    def heading(self) -> str:
+        """As a table says it."""
         held_out = self is ScoreKind.HELD_OUT
         return "accuracy on held-out labels" if held_out else "test accuracy, chosen on test"
 

@@ -76,7 +76,7 @@ class SweepTable:
     @property
     def headings(self) -> list[str]:
         compared = ["test accuracy"] if self.shows_test else []
-        return [*self.names, "seeds", self.score.title, "deviation", *compared]
+        return [*self.names, "seeds", self.score.heading, "deviation", *compared]
 
     @property
     def shows_test(self) -> bool:
@@ -114,7 +114,7 @@ class SweepTable:
         lines = [self.headings, ["---"] * len(self.headings), *map(self.cells, self.rows)]
         escaped = [[cell.replace("|", r"\|") for cell in line] for line in lines]
         table = [f"| {' | '.join(line)} |" for line in escaped]
-        return "\n".join(["# Sweep", "", *table, "", *self.notes, ""])
+        return "\n".join(["# Sweep", "", *table, "", "\n\n".join(self.notes), ""])
 
     def to_csv(self) -> str:
         """One row per combination, with the score of every seed; fractions in [0, 1]."""

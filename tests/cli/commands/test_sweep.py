@@ -33,7 +33,7 @@ def test_killed_and_resumed_to_the_same_table(
     assert "fullmatch train --config whole/config.toml --set optimizer.rate=" in text
     scores, second = here / "killed" / "scores", here / "killed" / "runs" / "001-seed0"
     with fullmatch(*grid, "--out", "killed", output=here / "output", disk=0.2) as process:
-        wait_until(lambda: (second / "checkpoints").exists(), process)
+        wait_until(lambda: (second / "checkpoints").exists(), process, 300)
         process.kill()
         process.join()
     assert [path.name for path in scores.iterdir()] == ["000-seed0.json"]
