@@ -1,5 +1,6 @@
 """Commands in processes of their own, which can be killed and starved; only for Linux."""
 
+import fcntl
 import json
 import os
 import resource
@@ -15,28 +16,40 @@ from safetensors.numpy import load_file
 
 CALLS = ("fsync", "mkdir", "open", "remove", "rename", "replace", "rmdir", "truncate", "unlink")
 TIMES = {"seconds", "sha256", "metrics_size"}  # parts of files that differ from run to run
-UNCOMPARED = {".lock", "report.html", "manifest.json"}
+UNCOMPARED = {"report.html", "manifest.json"}
 CRASHED = 70  # exit code of an unexpected error
+PIPE_SIZE = 2**20  # bytes, more than any of these commands prints
+PIPES: dict[int, tuple[int, Path]] = {}  # of the processes that run, and where their output goes
 Hook = Callable[[int], None]  # called with the number of each watched system call
 
 
 def fork_command(
     argv: Sequence[object], output: Path, prepare: Callable[[], object] = lambda: None
 ) -> int:
-    """Start `fullmatch ARGV` in a copy of this process; returns its id."""
+    """Start `fullmatch ARGV` in a copy of this process; returns its id.
+
+    What it prints goes through a pipe, to which no limit on files applies.
+    """
     sys.stdout.flush()
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
     child = os.fork()
     if child == 0:
-        os._exit(run_child([str(argument) for argument in argv], output, prepare))
+        code = CRASHED
+        try:  # nothing of this may get back to what the parent was doing
+            code = run_child([str(argument) for argument in argv], writer, prepare)
+        finally:
+            os._exit(code)
+    os.close(writer)
+    PIPES[child] = (reader, output)
     return child
 
 
-def run_child(argv: list[str], output: Path, prepare: Callable[[], object]) -> int:
+def run_child(argv: list[str], writer: int, prepare: Callable[[], object]) -> int:
     from fullmatch.cli import main
 
-    handle = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     for stream in (1, 2):
-        os.dup2(handle, stream)
+        os.dup2(writer, stream)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
         prepare()
@@ -54,7 +67,15 @@ def run_child(argv: list[str], output: Path, prepare: Callable[[], object]) -> i
 
 def wait(child: int) -> int:
     """The exit code of a process, or minus the signal that ended it."""
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return finish(child, os.waitpid(child, 0)[1])
+
+
+def finish(child: int, status: int) -> int:
+    """Write down what a process has printed."""
+    reader, output = PIPES.pop(child)
+    with os.fdopen(reader, "rb") as pipe:
+        output.write_bytes(pipe.read())
+    return os.waitstatus_to_exitcode(status)
 
 
 def wait_for(child: int, seconds: float) -> int | None:
@@ -63,7 +84,7 @@ def wait_for(child: int, seconds: float) -> int | None:
     while time.monotonic() < end:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
-            return os.waitstatus_to_exitcode(status)
+            return finish(child, status)
         time.sleep(0.01)
     return None
 
@@ -107,6 +128,8 @@ def read_outputs(run: Path) -> dict[str, object]:
     for path in sorted(run.rglob("*")):
         name = str(path.relative_to(run))
         if path.is_dir() or path.name in UNCOMPARED or name.startswith("checkpoints/"):
+            continue
+        if path.name.startswith("."):  # half a file of a killed process, which nothing reads
             continue
         outputs[name] = read_output(path)
     newest = max((run / "checkpoints").glob("step-*"))

@@ -3,7 +3,7 @@
     python -m benchmarks.fuzz [--count 1000] [--first 0] [--minutes 20] [--only run] [--record]
 
 Case N is a function of N: which file is damaged how, and which command reads it. Each case runs in
-a process of its own with 10 seconds of computing and 2 GiB; it reads one damaged file with a whole
+a process of its own with 2 GiB, and 10 seconds of computing per file; it reads one with a whole
 command, or several with the function that the commands read them with. `--first` continues where an
 earlier call ended; `--record` appends the figures to docs/results/reliability.jsonl. For Linux.
 """
@@ -24,7 +24,7 @@ from typing import NamedTuple
 import torch
 from benchmarks.fuzz_cases import CASES
 from benchmarks.fuzz_originals import Originals, Prepared, make_originals, warm_up
-from benchmarks.isolation import Ending, Outcome, run_isolated
+from benchmarks.isolation import PATIENCE, Ending, Outcome, limit_time, run_isolated
 from benchmarks.reliability import record_figures
 from cyclopts import CycloptsError
 
@@ -55,7 +55,8 @@ def run_case(number: int, originals: Originals, only: str | None = None) -> Case
         before = os.getcwd()
         os.chdir(place)
         try:
-            ending = run_isolated(lambda: run_each(prepared), originals.place / "log")
+            patience = PATIENCE * len(prepared)
+            ending = run_isolated(lambda: run_each(prepared), originals.place / "log", patience)
         finally:
             os.chdir(before)
     finally:
@@ -76,7 +77,8 @@ def prepare(name: str, originals: Originals, place: Path, rng: random.Random) ->
 def run_each(prepared: Sequence[Prepared]) -> None:
     """Each damaged file must be read, or be refused in one line."""
     for what, work in prepared:
-        print(what)
+        print(what, flush=True)
+        limit_time()
         try:
             work()
         except (UserError, CycloptsError) as error:

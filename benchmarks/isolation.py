@@ -112,5 +112,10 @@ def set_limits(more: int = MEMORY) -> None:
     limit = pages * os.sysconf("SC_PAGE_SIZE") + more
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limit_time()
+
+
+def limit_time() -> None:
+    """Some seconds to compute from now on."""
     used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     resource.setrlimit(resource.RLIMIT_CPU, (int(used) + SECONDS, resource.RLIM_INFINITY))
