@@ -43,6 +43,7 @@ def test_predicts_what_the_run_predicted(run: Run) -> None:
 
 def test_the_file_holds_only_what_it_needs(run: Run) -> None:
     tensors = load_file(run.folder.model)
+    assert Classifier.load(str(run.folder.model)).classes == digits().classes  # a path as text
     heads = [name for name in tensors if not name.startswith("network.")]
     assert bool(heads) is (run.config.algorithm.about.paper == "NP-Match")
 

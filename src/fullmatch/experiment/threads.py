@@ -99,8 +99,8 @@ def one_thread_gain(measure: Measure, usual: int, images: int) -> float:
     pairs: list[tuple[float, float]] = []
     while len(pairs) < PASSES and sum(map(sum, pairs)) < LONGEST:
         pairs.append((measure(1, images).wall, measure(usual, images).wall))
-    one, all_threads = (statistics.median(times) for times in zip(*pairs, strict=True))
-    return all_threads / one
+    one = statistics.median(alone for alone, _ in pairs)
+    return statistics.median(together for _, together in pairs) / one
 
 
 def time_passes(config: ExperimentConfig, dataset: SemiDataset) -> Measure:
