@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from benchmarks import engine, fashion, long_tailed, open_set, own_pictures, zoo_digits
+from benchmarks import engine, fashion, long_tailed, open_set, own_pictures, strategies, zoo_digits
 from fullmatch.algorithms import names
 
 ADVICE = "write the page again with the script it names"
@@ -33,6 +33,12 @@ def test_page_on_long_tailed_classes_is_up_to_date() -> None:
     notes = (long_tailed.RESULTS / long_tailed.NOTES).read_text(encoding="utf-8")
     page = (long_tailed.RESULTS / "long_tailed.md").read_text(encoding="utf-8")
     assert page == long_tailed.render_page(measurements, notes), ADVICE
+
+
+def test_page_on_strategies_is_up_to_date() -> None:
+    measurements = strategies.read_measurements(strategies.RESULTS / "strategies.jsonl")
+    page = (strategies.RESULTS / "strategies.md").read_text(encoding="utf-8")
+    assert page == strategies.render_page(measurements), ADVICE
 
 
 def test_page_on_own_pictures_is_up_to_date() -> None:
