@@ -50,7 +50,7 @@ def run_case(number: int, originals: Originals, only: str | None = None) -> Case
     place = originals.place / f"case-{number}"
     place.mkdir()
     try:
-        count = CASES[name].count
+        count = CASES[name].files
         prepared = [prepare(name, originals, place / str(at), rng) for at in range(count)]
         before = os.getcwd()
         os.chdir(place)

@@ -16,7 +16,8 @@ from benchmarks.fuzz_originals import (
     make_feature_pass,
     run_fullmatch,
 )
-from benchmarks.mutations import BYTES, ODD_TEXTS, damage
+from benchmarks.mutations import BYTES, damage
+from benchmarks.odd_values import ODD_TEXTS
 from PIL import Image
 
 
@@ -218,7 +219,7 @@ class Kind(NamedTuple):
 
     case: Case
     weight: int
-    count: int = 1
+    files: int = 1
 
 
 CASES: dict[str, Kind] = {

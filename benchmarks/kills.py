@@ -250,11 +250,17 @@ def ended_well(trouble: Trouble, code: int, text: str) -> bool:
     return code == 0 or (code == REFUSED and len(lines) == 1)
 
 
-def run_trials(place: Path, first: int, count: int, seconds: float = 1e9) -> dict[str, int]:
+def run_trials(
+    place: Path,
+    commands: Sequence[tuple[object, ...]],
+    first: int,
+    count: int,
+    seconds: float = 1e9,
+) -> dict[str, int]:
     """Trials until so many have struck; returns how many of them ended as without trouble."""
     originals = []
     home = place / "trial"  # one after the other
-    for argv in list_commands():
+    for argv in commands:
         home.mkdir()
         originals.append(make_original(argv, home))
         shutil.rmtree(home)
@@ -289,7 +295,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     home = "/dev/shm" if os.path.isdir("/dev/shm") else None
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kills-", dir=home) as place:
-        figures = run_trials(Path(place), options.first, options.count, 60 * options.minutes)
+        commands, limit = list_commands(), 60 * options.minutes
+        figures = run_trials(Path(place), commands, options.first, options.count, limit)
     seconds = round(time.monotonic() - began)
     print(f"{figures} in {seconds} s")
     if options.record:

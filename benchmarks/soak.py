@@ -48,9 +48,11 @@ class Watch:
     def __init__(self) -> None:
         self.memory, self.files, self.threads = 0.0, 0, 0
         self.longest = 0.0  # seconds of the process that lived longest
+        self.first: Look | None = None
 
     def begin(self) -> None:
-        self.began, self.first = time.monotonic(), None
+        self.began = time.monotonic()
+        self.first = None
 
     def look(self, child: int) -> None:
         look = look_at(child, time.monotonic() - self.began)

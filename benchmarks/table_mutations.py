@@ -56,7 +56,8 @@ def change_facts(table: Any, rng: random.Random) -> Any:
     """What the `datasets` package writes about the columns."""
     label = rng.choice(({"_type": "ClassLabel", "names": ["cat", "dog"]}, odd_value(rng)))
     if isinstance(label, dict) and rng.random() < 0.7:
-        label["names"] = rng.choice((odd_value(rng), ["cat"], [1, 2], [None, "a"], {"a": 1}, "ab"))
+        names: tuple[Any, ...] = (odd_value(rng), ["cat"], [1, 2], [None, "a"], {"a": 1}, "ab")
+        label["names"] = rng.choice(names)
     facts = rng.choice(({"info": {"features": {"label": label, "kind": label}}}, odd_value(rng)))
     if rng.random() < 0.2:
         facts = {"info": {"features": odd_value(rng)}}

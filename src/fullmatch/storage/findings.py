@@ -37,7 +37,8 @@ class RunFindings:
 
     @property
     def rows(self) -> list[int]:
-        return [picture.row for picture in (*self.suspect_labels, *self.outliers)]
+        suspects = [picture.row for picture in self.suspect_labels]
+        return suspects + [picture.row for picture in self.outliers]
 
 
 def read_findings(path: Path) -> RunFindings:
