@@ -14,6 +14,7 @@ from fullmatch.cli.commands.export import export
 from fullmatch.cli.commands.predict import predict
 from fullmatch.data.stores import pictures
 from fullmatch.inference.novelty import LEAST_IMAGES, MOST_IMAGES
+from tests.inference.test_model_page import write_runtime
 from tests.patterns import find_blocks
 from tests.served import copy_run, digit_files, digits_run
 
@@ -38,12 +39,17 @@ def test_all_commands_run(
     commands = [shlex.split(line)[1:] for line in lines if line.startswith("fullmatch ")]
     assert {words[0] for words in commands} == {"predict", "export", "card"}
     assert [line for line in lines if not line.startswith("fullmatch ")] == [
-        "pip install 'fullmatch[export]'"
+        "pip install 'fullmatch[export]'",
+        "npm pack onnxruntime-web",
+        "tar xzf onnxruntime-web-*.tgz",
     ]
+    (tmp_path / "package").mkdir()
+    write_runtime(tmp_path / "package" / "dist", 10)  # a stand-in for what npm fetches
     for words in commands:
         app(words, exit_on_error=False, print_error=False)
     assert len((tmp_path / "labels.csv").read_text().splitlines()) == 6
     assert "# Classifier for digits" in (tmp_path / "MODEL_CARD.md").read_text()
+    assert "Drop pictures here" in (tmp_path / "model.html").read_text()
     capsys.readouterr()
     onnx, estimator = blocks("python")
     exec(onnx, {})

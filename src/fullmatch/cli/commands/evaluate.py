@@ -9,7 +9,7 @@ def evaluate(run: Path, data: str | None = None) -> None:
     Parameters
     ----------
     run
-        A run folder.
+        A run folder, or a model on the hub as hf:user/name.
     data
         Another data set with the same classes; its test images are used.
     """

@@ -26,7 +26,7 @@ def predict(
     Parameters
     ----------
     run
-        A run folder.
+        A run folder, or a model on the hub as hf:user/name.
     pictures
         Pictures, folders of them, quoted patterns such as 'photos/**/*.jpg', Parquet or Arrow
         files, tar shards, or hf:PATH.
