@@ -100,10 +100,11 @@ def build_timm(
         raise UserError(f"timm has no model {name!r}{did_you_mean(name.split('.')[0], names)}")
     if fit and ":" not in base and (side := fitting_side(base, sizes, image)) is not None:
         sizes = sizes | {"img_size": side}
+    arguments: dict[str, Any] = {"num_classes": 0, **sizes}
     body: Any = build_or_explain(
         f"timm:{name}",
         pretrained,
-        lambda: timm.create_model(base, pretrained=pretrained, num_classes=0, **sizes),
+        lambda: timm.create_model(base, pretrained=pretrained, **arguments),
         sizes.get("img_size"),
     )
     config = body.pretrained_cfg

@@ -61,7 +61,8 @@ def fit_tensors(saved: Mapping[str, Tensor], body: nn.Module, place: str) -> dic
     fitted: dict[str, Tensor] = {}
     if not hasattr(own, "patch_embed") or not hasattr(own, "num_prefix_tokens"):
         return fitted
-    from timm.layers import resample_abs_pos_embed, resample_patch_embed
+    from timm.layers.patch_embed import resample_patch_embed
+    from timm.layers.pos_embed import resample_abs_pos_embed
 
     patches, positions = f"{place}.patch_embed.proj.weight", f"{place}.pos_embed"
     if patches in saved and saved[patches].ndim == 4:
