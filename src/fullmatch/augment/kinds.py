@@ -27,9 +27,7 @@ class OwnView(nn.Module):
         self.name, self.strength = name, strength
         self.function: OwnFunction = load_object(name, "view")
         if not callable(self.function):
-            raise UserError(
-                f"the view {name} is not a function; make it one of images, strength"
-            )
+            raise UserError(f"the view {name} is not a function; make it one of images, strength")
 
     def forward(self, images: Tensor, chance: Tensor) -> Tensor:
         try:

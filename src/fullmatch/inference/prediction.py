@@ -80,9 +80,7 @@ class Prediction(NamedTuple):
     def row(self) -> list[str]:
         """The cells of `HEADER`."""
         cells = [
-            cell
-            for name, share in self.classes
-            for cell in (neutralize_cell(name), f"{share:.4f}")
+            cell for name, share in self.classes for cell in (neutralize_cell(name), f"{share:.4f}")
         ]
         path = neutralize_path(self.path)
         return [path, *cells, *[""] * (2 * TOP - len(cells)), self.flag.value]
