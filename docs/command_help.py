@@ -45,8 +45,10 @@ EXIT STATUS
 
 def render_commands() -> str:
     """Every command and its flags, without the title."""
-    text = app.generate_docs("rst", usage_name="fullmatch").partition("fullmatch COMMAND\n\n")[2]
+    text = app.generate_docs("rst").partition("COMMAND\n\n")[2]
     text = re.sub(r"\.\. contents::.*\n(   .*\n)+", "", text)
+    # Started by `python -m sphinx`, the generator takes that for a part of the command.
+    text = re.sub(r"^(    fullmatch .*?) -m \S+", r"\1", text, flags=re.MULTILINE)
     # A star is one in a pattern of files, except around the words that the generator makes bold.
     bold = r"\*\*(\w+:?)\*\*"
     text = re.sub(bold, "\x00\\1\x00", text).replace("*", r"\*")
