@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from selenium.webdriver.support.wait import WebDriverWait
 from sphinx.application import Sphinx
 
 from fullmatch.cli import main
@@ -19,6 +20,7 @@ from tests.small_pictures import write_pets
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 # Parts of another page, and not pages of their own.
 PAGES = sorted(
     path
@@ -35,6 +37,14 @@ SHORT = {
 }
 # Languages of blocks that are not run: output, layouts and differences; data.
 SHOWN = {"text", "diff", "json", "toml", "{toctree}", "{eval-rst}", "{include}"}
+
+
+PUBLIC = ("", "algorithms", "config", "data", "distributed", "estimator", "losses", "models")
+# They need several processes, or more time: other tests and pages use them.
+NOT_SHOWN = {
+    *(("distributed", name) for name in ("Sum", "broadcast", "process_group")),
+    *(("", name) for name in ("CheckReport", "FullMatchLoss", "SweepTable", "sweep")),
+}
 
 
 class Page(HTMLParser):
@@ -70,7 +80,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_page_is_in_the_navigation(site: Path) -> None:
     index = Page(site / "index.html")
     shown = {urlsplit(link).path for link in index.links}
-    for path in PAGES:
+    for path in (*PAGES, DOCS / "commands.rst", *NOTEBOOKS):
         page = path.relative_to(DOCS).with_suffix(".html").as_posix()
         menu = shown if page.count("/") == 0 else {*shown, *_links_below(site)}
         assert page == "index.html" or page in menu, (
@@ -81,7 +91,7 @@ def test_every_page_is_in_the_navigation(site: Path) -> None:
 def _links_below(site: Path) -> set[str]:
     """Links in the menus of the pages that list others, from the top of the site."""
     return {
-        f"{folder}/{link}" for folder in ("api", "howto") for link in
+        f"{folder}/{link}" for folder in ("api", "howto", "notebooks") for link in
         Page(site / folder / "index.html").links
     }  # fmt: skip
 
@@ -104,10 +114,7 @@ def test_links_and_anchors_lead_somewhere(site: Path) -> None:
     assert broken == []
 
 
-@pytest.mark.parametrize(
-    "module",
-    ["", "algorithms", "config", "data", "distributed", "estimator", "losses", "models"],
-)
+@pytest.mark.parametrize("module", PUBLIC)
 def test_every_public_name_is_documented(site: Path, module: str) -> None:
     home = f"fullmatch.{module}".rstrip(".")
     anchors = {
@@ -119,12 +126,22 @@ def test_every_public_name_is_documented(site: Path, module: str) -> None:
             assert f"{home}.{name}" in anchors or (module == "estimator" and name in last), name
 
 
+@pytest.mark.parametrize("module", PUBLIC)
+def test_every_public_name_has_an_example(module: str) -> None:
+    """It is used in code of its page, which `test_code_runs` runs."""
+    page = DOCS / "api" / f"{module if module not in ('', 'estimator') else 'fullmatch'}.md"
+    code = "".join(each for language, each in blocks(page.read_text()) if language == "python")
+    for name in importlib.import_module(f"fullmatch.{module}".rstrip(".")).__all__:
+        shown = re.search(rf"\b{name}\b", code) is not None
+        assert shown or (module, name) in NOT_SHOWN, f"{page.name}: add an example of {name}"
+
+
 def test_every_function_and_class_has_a_docstring() -> None:
-    for module in ("", ".algorithms", ".config", ".data", ".distributed", ".losses", ".models"):
-        home = importlib.import_module(f"fullmatch{module}")
+    for module in PUBLIC:
+        home = importlib.import_module(f"fullmatch.{module}".rstrip("."))
         for name in home.__all__:
             value = getattr(home, name)
-            assert not callable(value) or value.__doc__, f"fullmatch{module}.{name}"
+            assert not callable(value) or value.__doc__, f"{home.__name__}.{name}"
 
 
 def blocks(text: str) -> list[tuple[str, str]]:
@@ -174,17 +191,28 @@ def test_code_runs(
                 main([*words, *SHORT.get(words[0], "").split()])
 
 
-def test_pages_fit_a_phone_and_follow_the_dark_theme(site: Path) -> None:
+def test_pages_fit_and_follow_the_dark_theme(site: Path) -> None:
+    pages = ["index", "getting_started", "api/losses", "algorithms", "concepts/two_losses"]
+    pages += ["results", "notebooks/paper", "commands", "environment"]
     with browser() as driver:
-        resize(driver, 390, 844)
-        pages = ["index", "getting_started", "api/losses", "algorithms", "concepts/two_losses"]
-        for page in pages:
-            visit(driver, (site / f"{page}.html").as_uri())
-            width = driver.execute_script("return document.documentElement.scrollWidth")
-            assert width <= 390, page
+        for width in (390, 1280):  # a phone, a laptop
+            resize(driver, width, 844)
+            for page in pages:
+                visit(driver, (site / f"{page}.html").as_uri())
+                shown = driver.execute_script("return document.documentElement.scrollWidth")
+                assert shown <= width, page
         backgrounds = []
         for scheme in ("light", "dark"):
             prefer(driver, scheme)
             script = "return getComputedStyle(document.body).backgroundColor"
             backgrounds.append(driver.execute_script(script))
         assert len(set(backgrounds)) == 2
+
+
+def test_search_works_without_a_server(site: Path) -> None:
+    with browser() as driver:
+        visit(driver, (site / "search.html").as_uri() + "?q=pseudo-label")
+        found = "return [...document.querySelectorAll('#search-results li a')].map(a => a.href)"
+        WebDriverWait(driver, 30, 0.1).until(lambda d: d.execute_script(found))
+        links = driver.execute_script(found)
+        assert any(link.partition("?")[0].endswith("concepts/pseudo_labels.html") for link in links)
