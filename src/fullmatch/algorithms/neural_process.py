@@ -1,5 +1,6 @@
 """A neural process as a classifier: labeled features are the context for other features."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -7,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fullmatch import distributed
 from fullmatch.algorithms.banks import Bank
 from fullmatch.algorithms.pseudo_labeling import Step
 from fullmatch.algorithms.sampling import entropies, log_mean
@@ -80,9 +82,11 @@ class NeuralProcess(nn.Module):
         points = self.gaussian(self.latent_bank.mean()).sample(draws)
         return self.decode(points, features, self.deterministic_bank.mean())
 
-    def remember(self, path: Tensor, latent: Tensor, chosen: Tensor) -> None:
-        self.deterministic_bank.write(path)
-        self.latent_bank.write(latent, chosen)
+    def remember(self, path: Tensor, latents: Sequence[Tensor], chosen: Sequence[Tensor]) -> None:
+        gather = distributed.gather
+        self.deterministic_bank.write(gather(path.detach()))
+        rows = torch.cat([gather(latent.detach()) for latent in latents])
+        self.latent_bank.write(rows, torch.cat([gather(one) for one in chosen]))
 
 
 def layers(*widths: int, active: bool = False) -> nn.Sequential:
@@ -120,9 +124,10 @@ class ProcessDivergence(nn.Module):
     def forward(self, step: Step[NPMatchHeads]) -> Objective:
         heads, weight = step.passes.heads, step.pseudo.weight
         with torch.no_grad():
-            context = entropies(log_mean(heads.labeled).exp()).mean()
+            count = distributed.total(weight.sum())
+            context = distributed.mean(entropies(log_mean(heads.labeled).exp()).mean())
             target = (entropies(log_mean(heads.strong).exp()) * weight).sum()
-            target = target / weight.sum().clamp(min=1)
+            target = distributed.total(target) / count.clamp(min=1)
             skew = context / (context + target).clamp(min=1e-12)
         loss = skewed_jensen_shannon(
             heads.context.mean,
@@ -131,5 +136,5 @@ class ProcessDivergence(nn.Module):
             heads.target.deviation.square(),
             skew,
         )
-        loss = loss * (weight.sum() > 0)
+        loss = loss * (count > 0)
         return Objective(self.coefficient * loss, {"process_divergence": loss})

@@ -18,12 +18,16 @@ from fullmatch.api.starting import (
     SettingsInput,
     check_limits,
     choose_folder,
+    continue_restarted,
     continue_run,
+    find_restarted,
     network_to_continue,
     plan_own_pictures,
+    preset_of_restarted,
     start_run,
     to_assignments,
 )
+from fullmatch import distributed
 from fullmatch.config import ExperimentConfig
 from fullmatch.display.progress import train_with_progress
 from fullmatch.display.terminal import print_line, print_note, showing
@@ -63,7 +67,8 @@ class Training(Iterator[Record]):
     ) -> None:
         self.run, self.progress = run, progress
         self.trackers = trackers or TrackerGroup({}, print_note)
-        self.trackers.begin(run.folder.path, flatten_settings(run.table()), run.state.step)
+        if distributed.is_first():
+            self.trackers.begin(run.folder.path, flatten_settings(run.table()), run.state.step)
         self.request = StopRequest()
         run.stopping_rules.append(self.request)
         self.records = train_with_rollback(run)
@@ -104,10 +109,11 @@ class Training(Iterator[Record]):
             )
         folder = self.run.folder
         with showing(self.progress), closing(self.trackers):
-            if not folder.finished:
+            if not distributed.on_first(lambda: folder.finished):
                 train_with_progress(self.run, self)
             finish_run(folder, self.run.source, show_result)
-            self.trackers.finish(lambda: make_outcome(folder))
+            if distributed.is_first():
+                self.trackers.finish(lambda: make_outcome(folder))
         return FinishedRun(self.folder)
 
 
@@ -146,7 +152,8 @@ def start(
     check_limits(name, steps, minutes, file)
     if minutes is not None and budget is not None:
         raise UserError("--minutes plans a run by itself; leave --budget out")
-    trackers = open_trackers(track, print_note)
+    earlier = find_restarted(place)
+    trackers = open_trackers(track if distributed.is_first() else (), print_note)
     options = PlanOptions(
         algorithm=algorithm or "fullmatch",
         minutes=minutes,
@@ -157,7 +164,10 @@ def start(
     )
     limit = TimeLimit(options.seconds)
     with showing(progress):
-        plan = plan_own_pictures(name, options) if file is None and budget is None else None
+        planned = file is None and budget is None and earlier is None
+        # Of several processes only one measures, so that all have the same plan.
+        plan = distributed.on_first(lambda: plan_own_pictures(name, options) if planned else None)
+        preset = plan.config if plan else preset_of_restarted(earlier, name, file)
         resolved = resolve(
             file=file,
             data=name,
@@ -170,10 +180,13 @@ def start(
             start=start_folder,
             model=model,
             weights=weights_file,
-            preset=plan.config if plan else None,
+            preset=preset,
             assignments=to_assignments(settings),
         )
-        run = start_run(resolved, choose_folder(resolved, place), plan, limit)
+        if earlier is None:
+            run = start_run(resolved, choose_folder(resolved, place), plan, limit)
+        else:
+            run = continue_restarted(earlier, resolved)
         return Training(run, progress=progress, trackers=trackers)
 
 
@@ -278,16 +291,16 @@ def resume(
     """
     folder = RunFolder.existing(Path(run))
     with showing(progress):
-        for note in prepare_repairs(folder):
+        for note in distributed.on_first(lambda: prepare_repairs(folder)):
             print_line(note)
     if has_work_left(folder):
         require_data(read_config(folder).data.name, folder.path)
     with showing(progress):
         if not folder.finished:
-            trackers = open_trackers(list(read_identities(folder.path)), print_note)
-            training = Training(
-                continue_run(folder, finish=finish), progress=progress, trackers=trackers
-            )
+            run_left = continue_run(folder, finish=finish)
+            known = list(read_identities(folder.path)) if distributed.is_first() else ()
+            trackers = open_trackers(known, print_note)
+            training = Training(run_left, progress=progress, trackers=trackers)
             return training.finish(show_result)
         if folder.read_result().lacks_estimate:
             print_line(f"The model of {folder.path} is trained; its accuracy is not estimated yet.")
