@@ -5,8 +5,8 @@
 
 `equal` trains every algorithm for 20 steps with the same batches and prints the largest difference
 of any weight, of any momentum (the sum of the gradients), of the algorithm's memory and of k. The
-network computes in float64, so that a difference is one of the method and not of rounding; methods
-that cast inside their heads are compared in float32. `kill` ends a random process of a run with
+network computes in float64 where the method allows it, so that a difference is one of the method
+and not of rounding, which may decide on which side of 0 an activation is. `kill` ends a random process of a run with
 SIGKILL at random moments under `torchrun --max-restarts`, and compares it with an undisturbed run.
 """
 
@@ -37,35 +37,52 @@ from fullmatch.experiment.settings import resolve
 
 STEPS = 20
 SETTINGS = ("training.batch=8", "training.ratio=2", f"training.steps={STEPS}")
-FLOAT32 = ("npmatch",)  # its heads cast to float32 between layers
+# Precision of the network and of the algorithm's memory, in the order in which they are tried:
+# some methods cast to float32 between layers, or before they write to memory.
+PRECISIONS = (
+    (torch.float64, torch.float64),
+    (torch.float64, torch.float32),
+    (torch.float32, torch.float32),
+)
 # VAT's published xi is lost to rounding: its direction is another at every change of the order.
 OWN_SETTINGS = {"vat": ("algorithm.xi=0.01",)}
 SMALL = "--labels 40 --set training.batch=8 --set training.ratio=2 --set training.log_every=5"
 
 
 def train(name: str, folder: str) -> dict[str, Tensor]:
-    """The state after 20 steps, and the mean of k."""
-    plain = name.removeprefix("full-")
-    torch.set_default_dtype(torch.float32 if plain in FLOAT32 else torch.float64)
-    semco = (f"algorithm.embeddings={folder}/embeddings.npy",) if plain == "semco" else ()
+    """The state after 20 steps and the mean of k, in the highest precision that works."""
+    for network, memory in PRECISIONS:
+        torch.set_default_dtype(network)
+        run = build(name, folder)
+        for module in run.state.algorithm.modules():
+            cast_buffers(module, memory)
+        try:
+            for _ in range(STEPS):
+                run.trainer.take_step()
+        except RuntimeError as error:
+            if "dtype" not in str(error):
+                raise
+            continue
+        state = {k: tensor for k, tensor in run.state.state_dict().items() if k != "totals"}
+        k = run.state.totals.read().get("k", 0.0)
+        return state | {"k": torch.tensor(k), "bits": torch.tensor(torch.finfo(network).bits)}
+    raise AssertionError(name)
+
+
+def build(name: str, folder: str) -> Assembly:
+    semco = (f"algorithm.embeddings={folder}/embeddings.npy",) if name.endswith("semco") else ()
     settings = (*SETTINGS, *OWN_SETTINGS.get(name, ()), *semco)
     config = resolve(algorithm=name, assignments=settings)
     source = data.load("digits")
     run = Assembly(config, SemiDataset.from_source(source, choose_split(config, source)))
-    for module in run.state.algorithm.modules():
-        keep_float32(module)
     run.state.train()
-    for _ in range(STEPS):
-        run.trainer.take_step()
-    state = {k: tensor for k, tensor in run.state.state_dict().items() if k != "totals"}
-    return state | {"k": torch.tensor(run.state.totals.read().get("k", 0.0))}
+    return run
 
 
-def keep_float32(module: nn.Module) -> None:
-    """Memory is float32, whatever the precision of the network."""
+def cast_buffers(module: nn.Module, dtype: torch.dtype) -> None:
     for key, buffer in module.named_buffers(recurse=False):
         if buffer.is_floating_point():
-            setattr(module, key, buffer.float())
+            setattr(module, key, buffer.to(dtype))
 
 
 def work(rank: int, size: int, folder: str, chosen: list[str]) -> None:
@@ -114,8 +131,7 @@ def compare(sizes: list[int], chosen: list[str]) -> None:
                 states = [torch.load(f"{folder}/{name}-{size}-{rank}") for rank in range(size)]
                 worst = [max(gaps) for gaps in zip(*(differences(one, s) for s in states), strict=True)]
                 cells += [f"{gap:.0e}" for gap in worst]
-            precision = 32 if name.removeprefix("full-") in FLOAT32 else 64
-            print(f"| {name} | {precision} bit | {' | '.join(cells)} |", flush=True)
+            print(f"| {name} | {int(one['bits'])} bit | {' | '.join(cells)} |", flush=True)
 
 
 def torchrun(arguments: str, place: Path, restarts: int) -> "subprocess.Popen[str]":
