@@ -6,8 +6,9 @@
 `equal` trains every algorithm for 20 steps with the same batches and prints the largest difference
 of any weight, of any momentum (the sum of the gradients), of the algorithm's memory and of k. The
 network computes in float64 where the method allows it, so that a difference is one of the method
-and not of rounding, which may decide on which side of 0 an activation is. `kill` ends a random process of a run with
-SIGKILL at random moments under `torchrun --max-restarts`, and compares it with an undisturbed run.
+and not of rounding, which may decide on which side of 0 an activation is. `kill` ends a random
+process of a run with SIGKILL at random moments under `torchrun --max-restarts`, and compares it
+with an undisturbed run.
 """
 
 import argparse
@@ -129,7 +130,9 @@ def compare(sizes: list[int], chosen: list[str]) -> None:
             cells: list[str] = []
             for size in sizes:
                 states = [torch.load(f"{folder}/{name}-{size}-{rank}") for rank in range(size)]
-                worst = [max(gaps) for gaps in zip(*(differences(one, s) for s in states), strict=True)]
+                worst = [
+                    max(gaps) for gaps in zip(*(differences(one, s) for s in states), strict=True)
+                ]
                 cells += [f"{gap:.0e}" for gap in worst]
             print(f"| {name} | {int(one['bits'])} bit | {' | '.join(cells)} |", flush=True)
 

@@ -5,6 +5,7 @@ from contextlib import closing
 from os import PathLike, fspath
 from pathlib import Path
 
+from fullmatch import distributed
 from fullmatch.api.finished_run import FinishedRun
 from fullmatch.api.finishing import (
     ShowResult,
@@ -27,7 +28,6 @@ from fullmatch.api.starting import (
     start_run,
     to_assignments,
 )
-from fullmatch import distributed
 from fullmatch.config import ExperimentConfig
 from fullmatch.display.progress import train_with_progress
 from fullmatch.display.terminal import print_line, print_note, showing

@@ -1,6 +1,7 @@
 """A command that several processes run together, started by torchrun."""
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -48,7 +49,8 @@ def exit_code(run: Callable[[], None]) -> int:
         if not is_lost_connection(error):
             traceback.print_exc()
             return 1
-        reason = str(error).strip().partition("\n")[0][:200]
+        first = str(error).strip().partition("\n")[0]
+        reason = re.sub(r"^\[\S+\] ", "", first)[:120]  # without the place in torch's source
         print(f"fullmatch: another process was lost ({reason})", file=sys.stderr)
         return 1
     except BaseException:

@@ -86,9 +86,7 @@ class Loss(nn.Module):
         return Objective(objective.loss, metrics)
 
 
-def share_loss(
-    loss: nn.Module, *, compiled: bool = False
-) -> Callable[[Batch, Tensor], Objective]:
+def share_loss(loss: nn.Module, *, compiled: bool = False) -> Callable[[Batch, Tensor], Objective]:
     """The loss; gradients become their mean over all processes while the backward pass runs.
 
     Buffers are not sent: every process computes the same ones from gathered rows. A parameter may

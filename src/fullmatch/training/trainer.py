@@ -13,7 +13,6 @@ from fullmatch.training.randomness import preserve_rng, seed_step
 from fullmatch.training.schedule import Schedule
 from fullmatch.training.state import TrainState
 
-
 AGREE_EVERY = 8  # steps after which several processes agree whether to pause
 
 
