@@ -28,6 +28,16 @@ def restarted() -> bool:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0) > 0
 
 
+def attempt() -> str:
+    """What tells this start from earlier ones: torchrun keeps its store, with their addresses.
+
+    On several machines each counts its own failures only: there torchrun must be told to make a
+    new store, by TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
+    """
+    alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
+    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") if alone else ""
+
+
 def may_restart() -> bool:
     """Whether torchrun would start these processes again."""
     return int(os.environ.get("TORCHELASTIC_MAX_RESTARTS") or 0) > 0
@@ -51,6 +61,7 @@ def process_group() -> Iterator[dist.Store]:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     try:
         store, number, size = next(rendezvous("env://", timeout=timedelta(seconds=CONNECT_SECONDS)))
+        store = dist.PrefixStore(attempt(), store)
         store.set_timeout(limit)
         # Objects and flags are sent from CPU memory, so gloo is always needed.
         backend = "cpu:gloo,cuda:nccl" if cuda else "gloo"
