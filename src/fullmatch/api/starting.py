@@ -82,9 +82,7 @@ def choose_folder(settings: ExperimentConfig, out: Path | None) -> RunFolder:
     data = settings.data.name
     title = table_title(data) if is_table(data) else Path(data).resolve().stem
     name = f"{title}-{display_name(settings.algorithm)}".replace(":", "-")
-    # A restarted command may find what it had begun to make.
-    begun = distributed.restarted() and out is not None and out.is_dir() and is_unmade(out)
-    folder = RunFolder(out) if begun and out is not None else RunFolder.planned(name, out)
+    folder = RunFolder.planned(name, out)
     pictures = own_pictures(data)
     if pictures is not None and folder.path.resolve().is_relative_to(pictures.resolve()):
         raise UserError(
@@ -120,11 +118,6 @@ def start_run(
     show_strategies(run.strategies)
     run.stopping_rules += plan.stopping_rules()
     return run
-
-
-def is_unmade(folder: Path) -> bool:
-    """Whether a run was killed while its folder was made, before its settings were written."""
-    return all(path.name[0] == "." or path.name == "split.json" for path in folder.iterdir())
 
 
 def find_restarted(out: Path | None) -> RunFolder | None:

@@ -4,6 +4,7 @@ import contextlib
 import math
 import warnings
 from collections.abc import Callable
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -160,10 +161,11 @@ class TrainingStep:
         state, mark = self.state, self.mark
         batch = self.augmentation(raw)
         mark("augmentation")
-        waits = not last and isinstance(self.loss, DistributedDataParallel)
-        with self.loss.no_sync() if waits else contextlib.nullcontext():  # type: ignore[attr-defined]
+        loss = self.loss
+        waits = not last and isinstance(loss, DistributedDataParallel)
+        with cast(Any, loss).no_sync() if waits else contextlib.nullcontext():
             with autocast(state.device, self.bf16):
-                objective = self.loss(batch, state.progress)
+                objective = loss(batch, state.progress)
             mark("forward")
             share = objective.loss if self.accumulate == 1 else objective.loss / self.accumulate
             share.backward()  # type: ignore[no-untyped-call]

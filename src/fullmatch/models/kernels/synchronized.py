@@ -34,7 +34,7 @@ def synchronize_batch_norms(network: nn.Module, *, gpu: bool = False) -> int:
     for module in network.modules():
         if type(module) in (nn.BatchNorm2d, OnePassBatchNorm) and module.track_running_stats:
             module.__class__ = nn.SyncBatchNorm if gpu else SynchronizedBatchNorm
-            module.process_group = None  # all processes
+            module.__dict__["process_group"] = None  # all processes
         elif isinstance(module, nn.modules.batchnorm._BatchNorm):
             unsynchronized += 1
     return unsynchronized
