@@ -165,7 +165,6 @@ def start(
     limit = TimeLimit(options.seconds)
     with showing(progress):
         planned = file is None and budget is None and earlier is None
-        # Of several processes only one measures, so that all have the same plan.
         plan = distributed.on_first(lambda: plan_own_pictures(name, options) if planned else None)
         preset = plan.config if plan else preset_of_restarted(earlier, name, file)
         resolved = resolve(

@@ -91,7 +91,7 @@ def run_in_processes(arguments: list[str]) -> None:
             "or unset WORLD_SIZE"
         )
     if int(size) > 1 and arguments[:1] and arguments[0] in SHARED:
-        from fullmatch.cli.several_processes import run_together
+        from fullmatch.display.several_processes import run_together
 
         run_together(lambda: exit_on_error(lambda: run_command(arguments)))
     elif int(os.environ.get("RANK") or 0) == 0:  # other commands need only one
