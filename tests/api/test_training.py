@@ -8,7 +8,6 @@ import fullmatch
 from fullmatch.api.starting import to_assignments
 from fullmatch.cli import main
 from fullmatch.errors import UserError
-from fullmatch.storage.checkpoints import newest_checkpoint
 from tests.small_runs import read_outputs
 
 TINY = {
@@ -63,20 +62,6 @@ def test_leaving_the_loop_loses_nothing(here: Path) -> None:
     begin("straight").finish()
     left, straight = read_outputs(here / "left"), read_outputs(here / "straight")
     assert left == straight
-
-
-def test_leaving_the_loop_keeps_what_was_trained(here: Path) -> None:
-    training = begin("left")
-    for record in training:
-        if record.step == 6:
-            break
-    del training  # without finishing it
-    saved, _ = newest_checkpoint(here / "left" / "checkpoints")
-    assert saved is not None
-    assert saved.facts.step == 6
-    run = fullmatch.resume("left", progress=False)
-    begin("straight").finish()
-    assert read_outputs(run.folder) == read_outputs(here / "straight")
 
 
 def test_stop_keeps_the_model_of_that_step() -> None:

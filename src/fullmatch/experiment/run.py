@@ -1,7 +1,6 @@
 """A run in its folder: started, logged, saved, resumed, finished."""
 
 import math
-import sys
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -84,12 +83,7 @@ class Run(Assembly):
                 due = record.step % training.checkpoint_every == 0
                 if due or stopped or record.paused or record.step == training.steps:
                     self.save()
-                try:
-                    yield record
-                except GeneratorExit:  # the caller has left the loop
-                    if not sys.is_finalizing():
-                        self.save()
-                    raise
+                yield record
                 if record.paused:
                     return
                 if stopped:
