@@ -19,12 +19,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils.estimator_checks import check_estimator
 
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.estimator import FullMatchClassifier
 from fullmatch.experiment.run import Run
 from fullmatch.models import build_network
+from tests.estimator.checks import run_checks
 from tests.served import odd_files
 from tests.small_pictures import write_pictures
 
@@ -51,17 +51,10 @@ def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return pixels, labels, few
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_checks_of_scikit_learn() -> None:
-    results = check_estimator(
-        FullMatchClassifier("fixmatch", **TINY, image_shape=(1, -1)),
-        expected_failed_checks=EXPECTED_TO_FAIL,
-        on_fail=None,
-        on_skip=None,
+    status = run_checks(
+        FullMatchClassifier("fixmatch", **TINY, image_shape=(1, -1)), EXPECTED_TO_FAIL
     )
-    status: dict[str, dict[str, Any]] = {"failed": {}, "passed": {}, "xfail": {}, "skipped": {}}
-    for each in results:
-        status[each["status"]][each["check_name"]] = each["exception"]
     assert not status["failed"]
     assert set(status["xfail"]) == set(EXPECTED_TO_FAIL)  # none of them would pass
     assert len(status["passed"]) > 40

@@ -19,10 +19,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
 from fullmatch import Classifier
 from fullmatch.estimator import FullMatchClassifier
+from tests.estimator.checks import run_checks
 
 QUICK: dict[str, Any] = {"steps": 2}
 EXPECTED_TO_FAIL = {
@@ -43,17 +43,8 @@ def fitted(blobs: Any) -> FullMatchClassifier:
     return FullMatchClassifier(**QUICK).fit(rows, few)
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_checks_of_scikit_learn() -> None:
-    results = check_estimator(
-        FullMatchClassifier(**QUICK),
-        expected_failed_checks=EXPECTED_TO_FAIL,
-        on_fail=None,
-        on_skip=None,
-    )
-    status: dict[str, dict[str, Any]] = {"failed": {}, "passed": {}, "xfail": {}, "skipped": {}}
-    for each in results:
-        status[each["status"]][each["check_name"]] = each["exception"]
+    status = run_checks(FullMatchClassifier(**QUICK), EXPECTED_TO_FAIL)
     assert not status["failed"]
     assert set(status["xfail"]) == set(EXPECTED_TO_FAIL)
     assert len(status["passed"]) > 40

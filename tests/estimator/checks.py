@@ -1,0 +1,30 @@
+"""scikit-learn's checks of an estimator, in a process of their own.
+
+Packages that other tests import add number types to NumPy, which changes what the checks accept.
+"""
+
+import multiprocessing
+import warnings
+
+from sklearn.utils.estimator_checks import check_estimator
+
+from fullmatch.estimator import FullMatchClassifier
+
+Outcomes = dict[str, dict[str, str]]  # by status: check names, and what went wrong
+
+
+def run_checks(estimator: FullMatchClassifier, expected_to_fail: dict[str, str]) -> Outcomes:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(check, (estimator, expected_to_fail))
+
+
+def check(estimator: FullMatchClassifier, expected_to_fail: dict[str, str]) -> Outcomes:
+    outcomes: Outcomes = {"failed": {}, "passed": {}, "xfail": {}, "skipped": {}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(
+            estimator, expected_failed_checks=expected_to_fail, on_fail=None, on_skip=None
+        )
+    for each in results:
+        outcomes[each["status"]][each["check_name"]] = str(each["exception"])
+    return outcomes
