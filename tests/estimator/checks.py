@@ -1,6 +1,6 @@
 """scikit-learn's checks of an estimator, in a process of their own.
 
-Packages that other tests import add number types to NumPy, which changes what the checks accept.
+In a process that has run other tests, the check of default parameters has failed.
 """
 
 import multiprocessing
