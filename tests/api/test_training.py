@@ -1,5 +1,6 @@
 """Training from Python: in one call, or record by record."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import fullmatch
 from fullmatch.api.starting import to_assignments
 from fullmatch.cli import main
 from fullmatch.errors import UserError
+from fullmatch.storage.checkpoints import newest_checkpoint
 from tests.small_runs import read_outputs
 
 TINY = {
@@ -64,6 +66,43 @@ def test_leaving_the_loop_loses_nothing(here: Path) -> None:
     assert left == straight
 
 
+def test_leaving_the_loop_keeps_what_was_trained(here: Path) -> None:
+    training = begin("left")
+    for record in training:
+        if record.step == 6:
+            break
+    assert newest_step("left") == 6  # though a checkpoint is due much later
+    del training  # a run has one owner at a time
+    run = fullmatch.resume("left", progress=False)
+    begin("straight").finish()
+    assert read_outputs(run.folder) == read_outputs(here / "straight")
+
+
+def test_an_interrupt_in_the_loop_saves(here: Path) -> None:
+    training = begin("stopped")
+    advance = training.run.trainer.advance
+
+    def interrupted() -> None:
+        if training.run.state.step == 4:
+            signal.raise_signal(signal.SIGINT)
+        advance()
+
+    training.run.trainer.advance = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        list(training)
+    with pytest.raises(UserError, match=r"fullmatch\.resume\('stopped'\)"):
+        training.finish()
+    assert newest_step("stopped") == 5
+    run = fullmatch.resume("stopped", progress=False)
+    begin("straight").finish()
+    assert read_outputs(run.folder) == read_outputs(here / "straight")
+
+
+def newest_step(run: str) -> int | None:
+    saved, _ = newest_checkpoint(Path(run) / "checkpoints")
+    return saved and saved.facts.step
+
+
 def test_stop_keeps_the_model_of_that_step() -> None:
     training = begin("run", 100)
     for record in training:
@@ -80,9 +119,8 @@ def test_a_paused_run_is_resumed(here: Path) -> None:
     for record in training:
         if record.step == 3:
             training.pause()
-    with pytest.raises(UserError, match=r"paused at step 3; .* fullmatch\.resume\('paused'\)"):
+    with pytest.raises(UserError, match=r"stopped .*: fullmatch\.resume\('paused'\)"):
         training.finish()
-    del training  # a run has one owner at a time
     run = fullmatch.resume("paused", progress=False)
     begin("straight").finish()
     assert read_outputs(run.folder) == read_outputs(here / "straight")

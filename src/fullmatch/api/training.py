@@ -1,5 +1,6 @@
 """Train: in one call, or record by record."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from os import PathLike, fspath
@@ -25,7 +26,7 @@ from fullmatch.api.starting import (
     to_assignments,
 )
 from fullmatch.config import ExperimentConfig
-from fullmatch.display.progress import train_with_progress
+from fullmatch.display.progress import pausing_on_interrupt, train_with_progress
 from fullmatch.display.terminal import print_line, print_note, showing
 from fullmatch.errors import UserError
 from fullmatch.experiment.nan_recovery import train_with_rollback
@@ -54,8 +55,8 @@ class StopRequest:
 class Training(Iterator[Record]):
     """A run that has started: iterate over its records to watch it, then `finish` it.
 
-    Leaving the loop loses nothing: `finish` trains what is left. A process that ends meanwhile
-    leaves a folder that `fullmatch.resume` continues.
+    Leaving the loop, by `break`, an exception or an interrupt, saves what was trained. `finish`
+    trains what is left; after an interrupt, and in another process, `fullmatch.resume` does.
     """
 
     def __init__(
@@ -67,14 +68,38 @@ class Training(Iterator[Record]):
         self.request = StopRequest()
         run.stopping_rules.append(self.request)
         self.records = train_with_rollback(run)
-        self.paused = False
+        self.pausing = False  # on request
+        self.ended_early = False  # paused, or failed
+
+    def __iter__(self) -> Iterator[Record]:
+        """The records from here on; an interrupt is raised after the current step."""
+        try:
+            while True:
+                with pausing_on_interrupt(self.run):
+                    record = next(self, None)
+                if record is None:
+                    return
+                if record.paused and not self.pausing:
+                    raise KeyboardInterrupt
+                yield record
+        except GeneratorExit:  # the loop was left
+            if not sys.is_finalizing():
+                self.run.save()
+            raise
 
     def __next__(self) -> Record:
-        record = next(self.records)
+        try:
+            record = next(self.records)
+        except StopIteration:
+            raise
+        except (Exception, KeyboardInterrupt):
+            self.ended_early = True
+            raise
         self.trackers.log(describe_record(self.run, record))
-        self.paused = record.paused
-        if self.paused:
+        if record.paused:
+            self.ended_early = True
             self.trackers.close()
+            self.records.close()  # the folder is free for others
         return record
 
     @property
@@ -93,19 +118,19 @@ class Training(Iterator[Record]):
 
     def pause(self) -> None:
         """Save after the current step, and end the loop; `fullmatch.resume` continues."""
-        self.run.trainer.stop = True
+        self.pausing = self.run.trainer.stop = True
 
     def finish(self, show_result: ShowResult = show_nothing) -> FinishedRun:
         """Train what is left, then measure and report, as `fullmatch.train` does."""
-        if self.paused:
+        if self.ended_early:
             raise UserError(
-                f"{self.folder} is paused at step {self.run.state.step}; continue it with: "
+                f"{self.folder} was stopped before its end; continue it with: "
                 f"fullmatch.resume({str(self.folder)!r})"
             )
         folder = self.run.folder
         with showing(self.progress), closing(self.trackers):
             if not folder.finished:
-                train_with_progress(self.run, self)
+                train_with_progress(self.run, iter(self.__next__, None))
             finish_run(folder, self.run.source, show_result)
             self.trackers.finish(lambda: make_outcome(folder))
         return FinishedRun(self.folder)

@@ -1,7 +1,7 @@
 """A NaN loss: back to the last good checkpoint, at a third of the learning rate."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 
 import torch
@@ -20,7 +20,7 @@ from fullmatch.training.trainer import Record
 RETRIES = 3
 
 
-def train_with_rollback(run: Run) -> Iterator[Record]:
+def train_with_rollback(run: Run) -> Generator[Record]:
     """A run's records; after a NaN loss it goes back and continues more slowly, up to three times.
 
     The steps it went back to are saved, so that the learning rate stays a function of the step: a
