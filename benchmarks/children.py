@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 
 CALLS = ("fsync", "mkdir", "open", "remove", "rename", "replace", "rmdir", "truncate", "unlink")
 TIMES = {"seconds", "sha256", "metrics_size"}  # parts of files that differ from run to run
-UNCOMPARED = {"report.html", "manifest.json"}
+UNCOMPARED = {"report.html", "manifest.json", ".lock"}
 CRASHED = 70  # exit code of an unexpected error
 PIPE_SIZE = 2**20  # bytes, more than any of these commands prints
 PIPES: dict[int, tuple[int, Path]] = {}  # of the processes that run, and where their output goes
@@ -128,8 +128,6 @@ def read_outputs(run: Path) -> dict[str, object]:
     for path in sorted(run.rglob("*")):
         name = str(path.relative_to(run))
         if path.is_dir() or path.name in UNCOMPARED or name.startswith("checkpoints/"):
-            continue
-        if path.name.startswith("."):  # half a file of a killed process, which nothing reads
             continue
         outputs[name] = read_output(path)
     newest = max((run / "checkpoints").glob("step-*"))

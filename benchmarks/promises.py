@@ -50,6 +50,9 @@ PROCESS_PROMISES = (
             f"{INTERRUPTS}::test_a_second_process_is_rejected_and_harmless", "kills"),
     Promise("lock of a killed process", "ends with it",
             f"{INTERRUPTS}::test_kills_at_any_moment_do_not_change_the_result", "kills"),
+    Promise("files half written by a killed process", "removed by the next one",
+            "storage/test_private_folders.py::"
+            "test_the_next_process_with_the_lock_removes_what_a_killed_one_left", "kills"),
     Promise("the same command again", "a new folder; nothing is touched",
             f"{RUN_FOLDER}::test_numbers_go_up_and_nothing_is_touched"),
     Promise("existing folder as `--out`", "refused",
@@ -94,6 +97,8 @@ FILE_PROMISES = (
     Promise("deeply nested TOML", "refused", "files/test_reading.py::test_damaged_toml", "fuzz"),
     Promise("damaged Arrow or Parquet", "one line",
             "data/stores/test_arrow.py::test_offsets_that_point_elsewhere", "fuzz"),
+    Promise("links in a run folder", "what they lead to is never written to",
+            f"{FAULTS}/test_links.py::test_a_log_is_not_written_through_a_link"),
     Promise("control characters in names", "shown escaped",
             f"{FAULTS}/test_strangers_names.py::test_errors_and_notes_show_controls"),
     Promise("formulas in names", "text in a spreadsheet, and read back",

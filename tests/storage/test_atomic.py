@@ -8,6 +8,7 @@ import pytest
 
 from fullmatch.errors import UserError
 from fullmatch.storage.atomic import replacing, write_text
+from fullmatch.storage.json_files import write_json
 from tests.full_disk import full_disk
 
 
@@ -77,3 +78,13 @@ def test_a_private_file_stays_private(tmp_path: Path) -> None:
     write_text(path, "second")
     assert path.read_text() == "second"
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_in_a_run_folder_is_replaced(tmp_path: Path) -> None:
+    """A folder of someone else may have links to files of yours."""
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "result.json").symlink_to(tmp_path / "mine")
+    write_json(tmp_path / "result.json", {})
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert not (tmp_path / "result.json").is_symlink()
+    assert (tmp_path / "result.json").read_text() == "{}\n"

@@ -20,6 +20,7 @@ from fullmatch.data.long_tail import (
     long_tailed_sizes,
 )
 from fullmatch.errors import UserError
+from fullmatch.storage.atomic import replacing
 from fullmatch.storage.json_files import from_json, read_json
 
 
@@ -52,7 +53,9 @@ class Split:
         return _hash_content(self.content)
 
     def save(self, path: Path) -> None:
-        path.write_text(json.dumps({**self.content, "sha256": self.hash}) + "\n", encoding="utf-8")
+        with replacing(path) as place:
+            text = json.dumps({**self.content, "sha256": self.hash})
+            place.write_text(text + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> "Split":

@@ -5,7 +5,6 @@ interrupted continues where it stopped.
 """
 
 import hashlib
-import json
 import mmap
 import os
 import sys
@@ -27,6 +26,7 @@ from fullmatch.experiment.frozen_model import FrozenModel
 from fullmatch.experiment.probe_heads import LinearHead
 from fullmatch.files.reading import MEBIBYTE, parse_json, read_bounded, require_regular
 from fullmatch.models.frozen import Embedding, fold_batch_norms
+from fullmatch.storage.json_files import write_json
 from fullmatch.training.randomness import preserve_rng, seed_step
 
 RELEASED = 100  # batches after which memory of written rows is released
@@ -146,13 +146,13 @@ class FeaturePass:
         if self.folder is not None and (done == shape[0] or done % (25 * self.batch) == 0):
             path = self.folder / f"{self.key(store, details)}.npy"
             try:
-                path.with_suffix(".json").write_text(json.dumps({"done": done, "shape": shape}))
+                write_json(path.with_suffix(".json"), {"done": done, "shape": shape})
             except OSError as error:
                 self.stop_keeping(error)
 
     def read_done(self, path: Path, shape: tuple[int, ...]) -> int:
         """How many rows an earlier pass has filled; 0 where its file is damaged or does not fit."""
-        kept = read_kept(path)
+        kept = None if path.is_symlink() else read_kept(path)  # a link leads to another file
         if kept is None or kept.rows.shape != shape or not 0 < kept.done <= shape[0]:
             return 0
         finite = all(
@@ -205,6 +205,7 @@ def create_rows(
 ) -> "np.ndarray[tuple[int, ...], np.dtype[np.float16]]":
     """Empty rows in a file; a full disk is an `OSError` now, not a crash when rows are written."""
     try:
+        path.unlink(missing_ok=True)  # a link would lead to another file
         rows = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=shape)
         if sys.platform == "linux":
             with path.open("r+b") as file:

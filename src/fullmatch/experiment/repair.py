@@ -8,6 +8,7 @@ from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.leakage import read_learned
 from fullmatch.experiment.settings import named_code
 from fullmatch.storage.checkpoints import newest_checkpoint
+from fullmatch.storage.private_folders import remove_leftovers
 from fullmatch.storage.run_folder import RunFolder
 
 CHANGED = "it was changed after training"
@@ -61,12 +62,16 @@ def prepare_repair(folder: RunFolder) -> list[str]:
 
 
 def prepare_repairs(folder: RunFolder) -> list[str]:
-    """The same for a run and its baseline; a run that was killed before its manifest gets one."""
+    """The same for a run and its baseline; a run that was killed before its manifest gets one.
+
+    What killed processes have left half written is removed.
+    """
+    remove_leftovers(folder.path)
     notes = prepare_repair(folder)
     baseline = RunFolder(folder.baseline)
     if baseline.started:
         notes += prepare_repair(baseline)
     if folder.finished and not folder.manifest.exists():
-        with folder.writing():
+        with folder.locked(), folder.writing():
             folder.write_manifest()
     return notes

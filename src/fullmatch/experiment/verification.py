@@ -30,7 +30,7 @@ def verify_run(folder: RunFolder) -> list[FileCheck]:
     """All files of a run and of its baseline."""
     checks = [*check_files(folder), *check_checkpoints(folder)]
     baseline = RunFolder(folder.baseline)
-    if baseline.started:
+    if folder.has_baseline:
         name = baseline.path.name
         checks += [check._replace(name=f"{name}/{check.name}") for check in verify_run(baseline)]
     return checks

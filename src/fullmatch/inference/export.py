@@ -26,7 +26,7 @@ from fullmatch.experiment.classifier import Classifier
 from fullmatch.inference.model_page import read_runtime, render_model_page
 from fullmatch.inference.prediction import list_files
 from fullmatch.inference.trained_run import TrainedRun
-from fullmatch.storage.atomic import explained_errors, replacing, write_text
+from fullmatch.storage.atomic import explained_errors, replacing_chosen, write_text
 
 TOLERANCE = 1e-4  # largest difference of a probability from PyTorch's
 COMPARED = 100  # pictures
@@ -63,7 +63,7 @@ def export_onnx(
     images = read_pictures(run.classifier, check_with) if check_with else read_run_images(run)
     module = CalibratedClassifier(run.classifier, run.temperature or 1.0).eval()
     model = build_onnx_model(module, run)
-    with explained_errors(target), replacing(target) as path:
+    with explained_errors(target), replacing_chosen(target) as path:
         onnx.save(model, path)
         difference = largest_difference(module, runtime, path, images)
         if not difference <= TOLERANCE:  # also true for NaN

@@ -14,7 +14,7 @@ from fullmatch.data.sources.survey import survey_pictures
 from fullmatch.data.sources.tables import UNLABELED, read_rows, resolve_path, survey_csv
 from fullmatch.errors import UserError, pluralize
 from fullmatch.inference.contact_sheet import path_in_csv
-from fullmatch.storage.atomic import replacing
+from fullmatch.storage.atomic import replacing_chosen
 
 HEADER = ("path", "label", "split")
 LONGEST_NAME = 100  # characters of a class name
@@ -160,7 +160,10 @@ class LabelTable:
             ) from None
 
     def write(self) -> None:
-        with replacing(self.path) as place, place.open("w", encoding="utf-8", newline="") as file:
+        with (
+            replacing_chosen(self.path) as place,
+            place.open("w", encoding="utf-8", newline="") as file,
+        ):
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(HEADER)
             for picture, (label, split) in self.rows.items():

@@ -105,6 +105,8 @@ def write_page(path: Path, text: str) -> None:
 def require_replaceable(path: Path) -> None:
     """`UserError` if a file is there that fullmatch did not write."""
     with explained_errors(path):
+        if path.is_symlink() and not path.exists():  # it would put a file anywhere
+            raise UserError(f"{path} is a link that leads nowhere; choose another file with --out")
         if path.exists():
             head = path.read_text(encoding="utf-8", errors="replace")[:HEAD_SIZE]
             if GENERATOR not in head:

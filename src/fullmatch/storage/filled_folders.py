@@ -2,11 +2,11 @@
 
 import errno
 import os
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
+
+from fullmatch.storage.private_folders import private_folder
 
 
 def make_filled(path: Path, fill: Callable[[Path], None]) -> None:
@@ -15,23 +15,11 @@ def make_filled(path: Path, fill: Callable[[Path], None]) -> None:
         raise FileExistsError(path)
     with suppress(FileExistsError):  # where it is a file, the next line says so
         path.parent.mkdir(parents=True)
-    place = make_hidden(path)
-    try:
+    with private_folder(path) as place:
         fill(place)
-        place.rename(path)  # onto a folder that has files, this fails
-    except OSError as error:
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            raise FileExistsError(path) from None
-        raise
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-
-
-def make_hidden(path: Path) -> Path:
-    """A new folder beside the path, whose name is not taken."""
-    for number in count():
-        place = path.with_name(f".{path.name[:40]}.{os.getpid()}-{number}")
-        with suppress(FileExistsError):
-            place.mkdir()
-            return place
-    raise AssertionError("numbers do not end")
+        try:
+            place.rename(path)  # onto a folder that has files, this fails
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise FileExistsError(path) from None
+            raise

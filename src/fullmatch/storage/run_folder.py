@@ -2,8 +2,9 @@
 
 import os
 import shlex
+import stat
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +23,7 @@ from fullmatch.storage.manifest import FileState, Manifest, make_manifest, read_
 from fullmatch.storage.metrics_log import LogRecord, read_records
 from fullmatch.storage.picture_map import PictureMap, read_map
 from fullmatch.storage.predictions import Predictions, read_predictions
+from fullmatch.storage.private_folders import remove_leftovers
 from fullmatch.storage.result import RunResult, StrategyResult, parse_result
 from fullmatch.storage.result_checks import check_predictions, check_result
 
@@ -91,6 +93,11 @@ class RunFolder:
         return parent.started and parent.baseline == self.path
 
     @property
+    def has_baseline(self) -> bool:
+        """A baseline has none itself, even where a link makes it look so."""
+        return RunFolder(self.baseline).started and not self.is_baseline
+
+    @property
     def resume_command(self) -> str:
         """A baseline is resumed through the run it belongs to."""
         run = self.path.parent if self.is_baseline else self.path
@@ -129,9 +136,12 @@ class RunFolder:
                     "choose another with --out"
                 ) from None
 
-    def locked(self) -> AbstractContextManager[None]:
-        """One process at a time; the lock ends with its process."""
-        return locked(self.path)
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One process at a time; the lock ends with its process, whose leftovers are removed."""
+        with locked(self.path):
+            remove_leftovers(self.path)
+            yield
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -252,11 +262,13 @@ class RunFolder:
         return read_file(self.metrics, read_records, "train again")
 
     def append_record(self, record: LogRecord) -> None:
+        require_own(self.metrics)
         with self.metrics.open("a", encoding="utf-8") as log:
             log.write(record.to_line() + "\n")
 
     def truncate_metrics(self, size: int) -> None:
         """Forget what was logged after a checkpoint."""
+        require_own(self.metrics)
         if self.metrics.exists():
             os.truncate(self.metrics, min(size, self.metrics.stat().st_size))
 
@@ -296,6 +308,12 @@ def read_file(path: Path, read: Callable[[Path], T], advice: str) -> T:
         if isinstance(error, KeyError):
             reason = f"{error.args[0]} is missing"
         raise DamagedFile(path, reason or type(error).__name__, advice) from None
+
+
+def require_own(path: Path) -> None:
+    """`DamagedFile` for a link, which would lead to another file, and for pipes and the like."""
+    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+        raise DamagedFile(path, "a link, or no regular file", "put the file itself there")
 
 
 def parse_steps(path: Path) -> list[int]:

@@ -178,7 +178,7 @@ def read_run(path: Path) -> StoredRun:
         result=result,
         predictions=folder.read_predictions(),
         label_counts=Counter(by_class or split_targets(folder)),
-        baseline=read_run(baseline.path) if baseline.started else None,
+        baseline=read_run(baseline.path) if folder.has_baseline else None,
     )
 
 

@@ -71,11 +71,11 @@ def print_rows(predictions: "Iterator[Prediction]") -> "Counter[Flag]":
 
 def write_rows(predictions: "Iterator[Prediction]", path: Path) -> "Counter[Flag]":
     from fullmatch.inference.prediction import write_csv
-    from fullmatch.storage.atomic import explained_errors, replacing
+    from fullmatch.storage.atomic import explained_errors, replacing_chosen
 
     with (
         explained_errors(path),
-        replacing(path) as place,
+        replacing_chosen(path) as place,
         place.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
     ):
         return write_csv(predictions, file)
