@@ -13,7 +13,7 @@ class Promise(NamedTuple):
 
 
 INTERRUPTS, DAMAGE = "cli/test_interrupts.py", "experiment/test_damage.py"
-RUN_FOLDER, FAULTS = "storage/test_run_folder.py", "faults"
+RUN_PLACES, FAULTS = "storage/test_run_places.py", "faults"
 FOLDERS, ARCHIVES = "data/sources/test_folders.py", "data/sources/test_archives.py"
 INPUTS, HEALTH = "estimator/test_inputs.py", "training/test_health.py"
 PROCESSES = "experiment/test_multi_process.py"
@@ -25,7 +25,7 @@ PROCESS_PROMISES = (
     Promise("killed at any moment", "resumes to the same result, bit for bit",
             f"{INTERRUPTS}::test_kills_at_any_moment_do_not_change_the_result", "kills"),
     Promise("killed before anything is saved", "no folder, or one that can be resumed",
-            f"{RUN_FOLDER}::test_a_folder_has_its_settings_from_the_first_moment", "kills"),
+            f"{RUN_PLACES}::test_a_folder_has_its_settings_from_the_first_moment", "kills"),
     Promise("newest checkpoint truncated, empty or flipped",
             "the one before is used; the run says so",
             f"{DAMAGE}::test_damaged_checkpoint_is_passed_over"),
@@ -35,13 +35,13 @@ PROCESS_PROMISES = (
             f"{DAMAGE}::test_vanished_folder_stops_cleanly", "kills"),
     Promise("read-only disk", "one line",
             "storage/test_atomic.py::test_a_read_only_disk_is_reported", "kills"),
-    Promise("run folder without permission", "one line", f"{RUN_FOLDER}::test_no_permission"),
+    Promise("run folder without permission", "one line", f"{RUN_PLACES}::test_no_permission"),
     Promise("run folder with spaces and other scripts", "works",
-            f"{RUN_FOLDER}::test_parents_are_made"),
+            f"{RUN_PLACES}::test_parents_are_made"),
     Promise("run folder with a name that is too long", "one line",
-            f"{RUN_FOLDER}::test_a_place_that_cannot_be"),
+            f"{RUN_PLACES}::test_a_place_that_cannot_be"),
     Promise("run folder behind a link", "locked like the folder itself",
-            f"{RUN_FOLDER}::test_one_at_a_time_even_through_a_link"),
+            f"{RUN_PLACES}::test_one_at_a_time_even_through_a_link"),
     Promise("interrupted once", "saves, and shows how to resume",
             f"{INTERRUPTS}::test_an_interrupt_saves_and_shows_how_to_resume", "soak"),
     Promise("interrupted twice", "stops at once, and loses nothing",
@@ -54,9 +54,9 @@ PROCESS_PROMISES = (
             "storage/test_private_folders.py::"
             "test_the_next_process_with_the_lock_removes_what_a_killed_one_left", "kills"),
     Promise("the same command again", "a new folder; nothing is touched",
-            f"{RUN_FOLDER}::test_numbers_go_up_and_nothing_is_touched"),
+            f"{RUN_PLACES}::test_numbers_go_up_and_nothing_is_touched"),
     Promise("existing folder as `--out`", "refused",
-            f"{RUN_FOLDER}::test_existing_folder_is_refused"),
+            f"{RUN_PLACES}::test_existing_folder_is_refused"),
     Promise("resumed with other settings", "refused", f"{DAMAGE}::test_changed_config_is_refused"),
     Promise("resumed with another network", "refused",
             f"{DAMAGE}::test_checkpoint_of_another_network_is_refused"),

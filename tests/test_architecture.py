@@ -36,7 +36,6 @@ WITHOUT_TORCH = ("cli", "config", "errors", "files", "plugins", "pages", "report
 MANY_PARAMETERS = {
     "api/sweeping.py: sweep",
     "api/training.py: start",
-    "api/training.py: train",
     "cli/commands/bench.py: bench",
     "cli/commands/sweep.py: sweep",
     "cli/commands/train.py: train",

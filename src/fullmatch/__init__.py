@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from fullmatch.api.finished_run import predict as predict
     from fullmatch.api.pages import ReportPage as ReportPage
     from fullmatch.api.pages import report as report
+    from fullmatch.api.started_run import Training as Training
     from fullmatch.api.sweeping import sweep as sweep
-    from fullmatch.api.training import Training as Training
     from fullmatch.api.training import resume as resume
     from fullmatch.api.training import start as start
     from fullmatch.api.training import train as train
@@ -38,7 +38,7 @@ _HOMES = {
     "Prediction": "inference.prediction",
     "ReportPage": "api.pages",
     "SweepTable": "sweeps.table",
-    "Training": "api.training",
+    "Training": "api.started_run",
     "UserError": "errors",
     "check": "api.checking",
     "evaluate": "api.finished_run",

@@ -10,6 +10,7 @@ from typing import Any
 import tomli_w
 
 from fullmatch.algorithms import name_of
+from fullmatch.api.started_run import Training
 from fullmatch.api.starting import (
     SettingsInput,
     check_limits,
@@ -17,7 +18,7 @@ from fullmatch.api.starting import (
     plan_own_pictures,
     start_run,
 )
-from fullmatch.api.training import Training, resume
+from fullmatch.api.training import resume
 from fullmatch.config import ExperimentConfig, config_table, fingerprint, read_toml
 from fullmatch.data import DATASETS, load
 from fullmatch.data.sources.places import data_exists

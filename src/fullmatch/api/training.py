@@ -1,10 +1,11 @@
 """Train: in one call, or record by record."""
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
 from os import PathLike, fspath
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from fullmatch.api.finished_run import FinishedRun
 from fullmatch.api.finishing import (
@@ -14,7 +15,7 @@ from fullmatch.api.finishing import (
     lacks_baseline,
     show_nothing,
 )
-from fullmatch.api.outcome import describe_record, make_outcome
+from fullmatch.api.started_run import Training
 from fullmatch.api.starting import (
     SettingsInput,
     check_limits,
@@ -25,115 +26,18 @@ from fullmatch.api.starting import (
     start_run,
     to_assignments,
 )
-from fullmatch.config import ExperimentConfig
-from fullmatch.display.progress import pausing_on_interrupt, train_with_progress
 from fullmatch.display.terminal import print_line, print_note, showing
 from fullmatch.errors import UserError
-from fullmatch.experiment.nan_recovery import train_with_rollback
 from fullmatch.experiment.plan_types import PlanOptions
 from fullmatch.experiment.repair import prepare_repairs
-from fullmatch.experiment.run import Run
 from fullmatch.experiment.settings import read_config, resolve
 from fullmatch.inference.trained_run import require_data
 from fullmatch.storage.run_folder import RunFolder
-from fullmatch.tracking.group import TrackerGroup, open_trackers, read_identities
-from fullmatch.tracking.tracker import flatten_settings
+from fullmatch.tracking.group import open_trackers, read_identities
 from fullmatch.training.stopping import TimeLimit
-from fullmatch.training.trainer import Record
 
-
-class StopRequest:
-    """A stopping rule that a caller sets."""
-
-    def __init__(self) -> None:
-        self.reason: str | None = None
-
-    def reason_to_stop(self, record: Record) -> str | None:
-        return self.reason
-
-
-class Training(Iterator[Record]):
-    """A run that has started: iterate over its records to watch it, then `finish` it.
-
-    Leaving the loop, by `break`, an exception or an interrupt, saves what was trained. `finish`
-    trains what is left; after an interrupt, and in another process, `fullmatch.resume` does.
-    """
-
-    def __init__(
-        self, run: Run, *, progress: bool = True, trackers: TrackerGroup | None = None
-    ) -> None:
-        self.run, self.progress = run, progress
-        self.trackers = trackers or TrackerGroup({}, print_note)
-        self.trackers.begin(run.folder.path, flatten_settings(run.table()), run.state.step)
-        self.request = StopRequest()
-        run.stopping_rules.append(self.request)
-        self.records = train_with_rollback(run)
-        self.pausing = False  # on request
-        self.ended_early = False  # paused, or failed
-
-    def __iter__(self) -> Iterator[Record]:
-        """The records from here on; an interrupt is raised after the current step."""
-        try:
-            while True:
-                with pausing_on_interrupt(self.run):
-                    record = next(self, None)
-                if record is None:
-                    return
-                if record.paused and not self.pausing:
-                    raise KeyboardInterrupt
-                yield record
-        except GeneratorExit:  # the loop was left
-            if not sys.is_finalizing():
-                self.run.save()
-            raise
-
-    def __next__(self) -> Record:
-        try:
-            record = next(self.records)
-        except StopIteration:
-            raise
-        except (Exception, KeyboardInterrupt):
-            self.ended_early = True
-            raise
-        self.trackers.log(describe_record(self.run, record))
-        if record.paused:
-            self.ended_early = True
-            self.trackers.close()
-            self.records.close()  # the folder is free for others
-        return record
-
-    @property
-    def folder(self) -> Path:
-        """The run folder."""
-        return self.run.folder.path
-
-    @property
-    def config(self) -> ExperimentConfig:
-        """The settings of the run."""
-        return self.run.config
-
-    def stop(self, reason: str = "the caller asked for it") -> None:
-        """End the training at the next record; the model is what it is then."""
-        self.request.reason = reason
-
-    def pause(self) -> None:
-        """Save after the current step, and end the loop; `fullmatch.resume` continues."""
-        self.pausing = self.run.trainer.stop = True
-
-    def finish(self, show_result: ShowResult = show_nothing) -> FinishedRun:
-        """Train what is left, then measure and report, as `fullmatch.train` does."""
-        if self.ended_early:
-            raise UserError(
-                f"{self.folder} was stopped before its end; continue it with: "
-                f"fullmatch.resume({str(self.folder)!r})"
-            )
-        folder = self.run.folder
-        with showing(self.progress), closing(self.trackers):
-            if not folder.finished:
-                train_with_progress(self.run, iter(self.__next__, None))
-            finish_run(folder, self.run.source, show_result)
-            self.trackers.finish(lambda: make_outcome(folder))
-        return FinishedRun(self.folder)
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def start(
@@ -202,26 +106,25 @@ def start(
         return Training(run, progress=progress, trackers=trackers)
 
 
-def train(
-    data: str | PathLike[str] | None = None,
-    *,
-    algorithm: str | None = None,
-    model: str | None = None,
-    weights: str | PathLike[str] | None = None,
-    labels: int | None = None,
-    steps: int | None = None,
-    budget: str | None = None,
-    seed: int | None = None,
-    settings: SettingsInput = (),
-    config: str | PathLike[str] | None = None,
-    out: str | PathLike[str] | None = None,
-    baseline: bool | None = None,
-    from_run: str | PathLike[str] | None = None,
-    minutes: float | None = None,
-    download: bool = False,
-    track: str | Sequence[str] = (),
-    progress: bool = True,
-) -> FinishedRun:
+def takes_parameters_of(
+    start: Callable[P, Training],
+) -> Callable[[Callable[[Training], T]], Callable[P, T]]:
+    """Make a function of a training one that starts this training."""
+
+    def decorate(function: Callable[[Training], T]) -> Callable[P, T]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            return function(start(*args, **kwargs))
+
+        result = signature(function).return_annotation
+        vars(call)["__signature__"] = signature(start).replace(return_annotation=result)
+        return call
+
+    return decorate
+
+
+@takes_parameters_of(start)
+def train(training: Training) -> FinishedRun:
     """Train a classifier, measure it, and return the finished run.
 
     Example::
@@ -268,25 +171,6 @@ def train(
     progress
         Draw bars and print notes.
     """
-    training = start(
-        data,
-        algorithm=algorithm,
-        model=model,
-        weights=weights,
-        labels=labels,
-        steps=steps,
-        budget=budget,
-        seed=seed,
-        settings=settings,
-        config=config,
-        out=out,
-        baseline=baseline,
-        from_run=from_run,
-        minutes=minutes,
-        download=download,
-        track=track,
-        progress=progress,
-    )
     return training.finish()
 
 
