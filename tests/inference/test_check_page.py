@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from fullmatch.data.quality.check import DataCheck
+from fullmatch.data.quality.data_check import DataCheck
 from fullmatch.data.quality.findings import DataFinding, FindingKind
 from fullmatch.inference.check_page import HEADINGS, render_check_page, shorten
 from tests.html_page import parse_page

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
-from fullmatch.data.quality.check import DataCheck
+from fullmatch.data.quality.data_check import DataCheck
 from fullmatch.errors import pluralize
 from fullmatch.experiment.plan_types import PlanOptions, TrainingPlan
 from fullmatch.experiment.planning import PHOTO_SIDE, make_plan

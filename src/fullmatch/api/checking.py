@@ -10,7 +10,8 @@ from pathlib import Path
 from fullmatch import data as sources
 from fullmatch.api.check_text import format_check, plan_training
 from fullmatch.api.pages import embed_page
-from fullmatch.data.quality.check import DataCheck, check_pictures, check_source, check_table
+from fullmatch.data.quality.check import check_pictures, check_source, check_table
+from fullmatch.data.quality.data_check import DataCheck
 from fullmatch.data.quality.findings import DataFinding
 from fullmatch.data.quality.photo_search import PhotoOptions
 from fullmatch.data.sources.places import is_table

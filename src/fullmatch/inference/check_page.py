@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Sequence
 
-from fullmatch.data.quality.check import DataCheck
+from fullmatch.data.quality.data_check import DataCheck
 from fullmatch.data.quality.findings import DataFinding, FindingKind
 from fullmatch.data.stores.pictures import try_read
 from fullmatch.errors import pluralize

@@ -11,8 +11,9 @@ from PIL import Image
 
 from fullmatch import data
 from fullmatch.data import SemiDataset
-from fullmatch.data.quality.check import DataCheck, check_pictures, check_source
+from fullmatch.data.quality.check import check_pictures, check_source
 from fullmatch.data.quality.cleaning import clean_dataset
+from fullmatch.data.quality.data_check import DataCheck
 from fullmatch.data.quality.findings import DataFinding, FindingKind
 from fullmatch.errors import UserError
 from tests.own_pictures import clean_folder, outlier, picture, save

@@ -1,38 +1,31 @@
 """Check a user's pictures: find all problems before training, without changing anything."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image
 
-from fullmatch.data.dataset import Source, sort_classes
-from fullmatch.data.quality.collector import FindingCollector
+from fullmatch.data.dataset import Source
+from fullmatch.data.quality.checked_pictures import CheckedPictures
+from fullmatch.data.quality.data_check import DataCheck
 from fullmatch.data.quality.findings import (
     BLOCKED,
     DataFinding,
     FindingKind,
     PictureEntry,
-    find_label_problems,
-    find_unreadable,
 )
 from fullmatch.data.quality.fingerprints import (
-    Fingerprints,
     ProgressCallback,
     fingerprint_encoded,
     fingerprint_files,
     fingerprint_source,
     ignore_progress,
 )
-from fullmatch.data.quality.photo_duplicates import OpenPicture
-from fullmatch.data.quality.photo_search import PhotoOptions, PhotoSearch
+from fullmatch.data.quality.photo_search import PhotoOptions
 from fullmatch.data.sources.folders import describe_skipped, find_pictures_outside
-from fullmatch.data.sources.picture_files import PictureSurvey, choose_picture_size
+from fullmatch.data.sources.picture_files import PictureSurvey
 from fullmatch.data.sources.picture_tables import survey_table
 from fullmatch.data.sources.survey import survey_pictures
 from fullmatch.data.sources.table_parts import choose_table_side
@@ -46,99 +39,6 @@ from fullmatch.data.stores.files import FileStore
 from fullmatch.data.stores.image_store import ImageStore
 from fullmatch.data.stores.pictures import to_image
 from fullmatch.errors import pluralize
-
-
-@dataclass(frozen=True)
-class DataCheck:
-    """The result of a check; `findings` are in the order to read them in."""
-
-    name: str
-    classes: dict[str, int]  # labeled pictures per class
-    unlabeled: int
-    test: dict[str, int]  # test pictures per class
-    sizes: dict[str, tuple[int, int]]  # width and height of the smallest and the largest picture
-    side: int  # the picture size that training would choose
-    channels: int
-    findings: tuple[DataFinding, ...] = ()
-    network: str = ""  # whose features the pictures were compared by; '' for their pixels only
-    open_picture: OpenPicture = field(default=Image.open, compare=False, repr=False)  # by its name
-
-    @property
-    def can_train(self) -> bool:
-        """Whether training would start."""
-        return not any(finding.blocks_training for finding in self.findings)
-
-    @property
-    def imbalance(self) -> float:
-        counts = self.classes.values()
-        return max(counts) / min(counts) if counts and min(counts) else 1.0
-
-    def to_json(self) -> dict[str, Any]:
-        """The content of check.json, whose keys stay the same across versions."""
-        return {
-            "name": self.name,
-            "classes": self.classes,
-            "unlabeled": self.unlabeled,
-            "test": self.test,
-            "sizes": self.sizes,
-            "side": self.side,
-            "channels": self.channels,
-            "remarks": [
-                {
-                    "kind": finding.kind,
-                    "words": finding.problem,
-                    "then": finding.consequence,
-                    "files": finding.files,
-                    "blocks": finding.blocks_training,
-                    "notes": finding.notes,
-                    "groups": finding.groups,
-                }
-                for finding in self.findings
-            ],
-            "works": self.can_train,
-            "imbalance": round(self.imbalance, 2),
-            "features": self.network or None,
-        }
-
-
-def choose_side(sizes: Sequence[tuple[int, int]]) -> int:
-    """The picture size that training would choose for files of these widths and heights."""
-    return choose_picture_size([min(size) for size in sizes])
-
-
-@dataclass(frozen=True)
-class CheckedPictures:
-    """Pictures with their fingerprints, and how to read them again."""
-
-    name: str
-    pictures: list[PictureEntry]
-    fingerprints: Fingerprints
-    open_picture: OpenPicture  # by its name
-    list_stores: Callable[[int, int], list[ImageStore]]  # of readable ones, given side and channels
-    choose_side: Callable[[Sequence[tuple[int, int]]], int] = choose_side
-
-    @property
-    def side(self) -> int:
-        return self.choose_side(self.fingerprints.sizes)
-
-    @property
-    def channels(self) -> int:
-        return 1 if self.fingerprints.all_gray else 3
-
-    def select(self, *, readable: bool) -> list[PictureEntry]:
-        return list(
-            compress(self.pictures, [each is readable for each in self.fingerprints.readable])
-        )
-
-    def search_photos(self, options: PhotoOptions | None) -> PhotoSearch | None:
-        """What to compare the pictures by features with; None if they are not photos."""
-        readable = self.select(readable=True)
-        if options is None or not readable:
-            return None
-        features = options.describe(self.list_stores(self.side, self.channels))
-        if features is None:
-            return None
-        return PhotoSearch(readable, features, self.open_picture, options.report_comparison)
 
 
 def check_pictures(
@@ -163,7 +63,7 @@ def check_pictures(
         open_picture=lambda name: Image.open(home / name),
         list_stores=list_stores,
     )
-    return _check(checked, _find_survey_problems(path, survey), photos)
+    return checked.check(_find_survey_problems(path, survey), photos)
 
 
 def check_source(
@@ -195,7 +95,7 @@ def check_source(
         open_picture=open_picture,
         list_stores=lambda side, channels: stores,
     )
-    return _check(checked, [], photos)
+    return checked.check([], photos)
 
 
 def check_table(
@@ -224,7 +124,7 @@ def check_table(
         list_stores=lambda side, channels: [EncodedStore(readable, (side, side), channels)],
         choose_side=choose_table_side,
     )
-    return _check(checked, [], photos)
+    return checked.check([], photos)
 
 
 def _find_survey_problems(path: Path, survey: PictureSurvey) -> list[DataFinding]:
@@ -255,40 +155,6 @@ def _find_survey_problems(path: Path, survey: PictureSurvey) -> list[DataFinding
         files = tuple(_relative(file, home) for file in survey.skipped)
         findings.append(DataFinding(FindingKind.NOT_PICTURES, problem, "left out", files))
     return findings
-
-
-def _check(
-    checked: CheckedPictures, survey_findings: Sequence[DataFinding], photos: PhotoOptions | None
-) -> DataCheck:
-    readable = checked.select(readable=True)
-    classes = Counter(p.label for p in readable if p.part == "labeled")
-    test = Counter(p.label for p in readable if p.part == "test")
-    unlabeled = sum(p.part == "unlabeled" for p in readable)
-    search = checked.search_photos(photos)
-    collector = FindingCollector(readable, checked.fingerprints, search)
-    collector.add_duplicates()
-    collector.add_outliers()
-    collector.add_wrong_labels()
-    findings = [
-        *survey_findings,
-        *find_unreadable(checked.pictures, checked.select(readable=False)),
-        *find_label_problems(classes, test, unlabeled),
-        *collector.findings,
-    ]
-    findings.sort(key=lambda finding: not finding.blocks_training)
-    sizes = sorted(checked.fingerprints.sizes, key=lambda size: size[0] * size[1])
-    return DataCheck(
-        name=checked.name,
-        classes={label: classes[label] for label in sort_classes(classes)},
-        unlabeled=unlabeled,
-        test={label: test[label] for label in sort_classes(test)},
-        sizes={"smallest": sizes[0], "largest": sizes[-1]} if sizes else {},
-        side=checked.side,
-        channels=checked.channels,
-        findings=tuple(findings),
-        network="" if search is None else search.features.weights,
-        open_picture=checked.open_picture,
-    )
 
 
 def _relative(file: str, home: Path) -> str:
