@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from fullmatch.algorithms import ReMixMatch
+from fullmatch.algorithms import FixMatch, ReMixMatch
 from fullmatch.algorithms.remixmatch import ReMixMatchLoss
 from fullmatch.config import ExperimentConfig, ModelConfig, TrainingConfig
 from fullmatch.data import SemiDataset, TensorStore, from_arrays
@@ -67,3 +67,23 @@ def test_an_evaluation_decodes_every_test_picture_once() -> None:
     for who in ("student", "teacher"):
         assert probs[who].equal(assembly.predict(who, test.pictures))
         assert scores[who].images == 7
+    assert assembly.trainer.schedule.evaluate_every == 1024
+
+
+def test_costly_evaluations_are_rarer_and_a_note_says_so() -> None:
+    dataset = uneven_pictures()
+    dataset = replace(
+        dataset, benchmark=True, test=dataset.images, test_labels=dataset.labels.clamp(min=0)
+    )
+    training = TrainingConfig(batch=4, ratio=1, steps=99, evaluate_every=1, evaluate_share=0.5)
+    assembly = Assembly(
+        ExperimentConfig(
+            algorithm=FixMatch(), model=ModelConfig(name="wrn-10-1"), training=training
+        ),
+        dataset,
+    )
+    interval = assembly.trainer.schedule.evaluate_every
+    cost = 2 * len(dataset.images) / (3 * 12)  # in steps
+    assert interval / 2 < cost / 0.5 <= interval
+    note = f"evaluates every {interval} steps: every 1 would be more than 50 %"
+    assert assembly.notes[-1].startswith(note)

@@ -51,6 +51,7 @@ def test_a_benchmark_and_its_default_labels() -> None:
     optimizer, training = config.optimizer, config.training
     assert (optimizer.name, optimizer.rate, optimizer.layer_decay) == ("adamw", 5e-4, 0.5)
     assert (training.steps, training.batch, training.ratio, training.ema) == (204_800, 8, 1, 0)
+    assert (training.evaluate_every, training.evaluate_share) == (2048, 0.2)
 
 
 def test_pictures_in_a_folder_are_resized() -> None:

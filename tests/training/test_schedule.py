@@ -6,7 +6,7 @@ import pytest
 
 from fullmatch.config import OptimizerConfig, TrainingConfig
 from fullmatch.config.schema import EMA_SCHEDULES, SCHEDULES, EmaScheduleName, ScheduleName
-from fullmatch.training.schedule import ema_decay, learning_rate
+from fullmatch.training.schedule import ema_decay, evaluation_interval, learning_rate
 
 
 def rates(total: int = 100, **settings: Any) -> list[float]:
@@ -74,6 +74,20 @@ def test_the_average_may_forget_faster_at_the_start() -> None:
     assert warm[:2] == [1 / 10, 2 / 11]
     assert warm[-1] == 0.9
     assert decays(2, ema_schedule="cosine") == pytest.approx([0.9, 0.95, 1.0])
+
+
+def test_evaluations_are_rarer_where_they_cost_too_much() -> None:
+    """A step of 24 images, with its backward pass, is 72; an evaluation is two passes."""
+
+    def interval(test_images: int, share: float | None, steps: int = 10_000) -> int:
+        settings = TrainingConfig(steps=steps, evaluate_every=100, evaluate_share=share)
+        return evaluation_interval(settings, 24, test_images)
+
+    assert interval(10**9, None) == 100
+    assert interval(720, 0.2) == 100  # 1,440 of 7,200
+    assert interval(721, 0.2) == 200
+    assert interval(7200, 0.2) == 1600
+    assert interval(10**9, 0.2, steps=500) == 800  # only after the last step
 
 
 def test_every_schedule_is_described() -> None:

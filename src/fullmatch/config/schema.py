@@ -179,6 +179,9 @@ class TrainingConfig:
     ema: Share = 0.999  # decay of the averaged model
     ema_schedule: EmaScheduleName = "constant"
     evaluate_every: Count = 1024
+    # Largest share of the work that evaluations during training may be: `evaluate_every` is doubled
+    # until they are; None: no limit.
+    evaluate_share: Annotated[float, Limits(0.001, 1)] | None = None
     log_every: Count = 64
     checkpoint_every: Count = 1024
     precision: Literal["auto", "fp32", "bf16"] = "auto"

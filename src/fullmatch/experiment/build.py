@@ -54,7 +54,7 @@ from fullmatch.training.optimizer import records_steps
 from fullmatch.training.phases import MAIN, Phase, PhasedStep, Phases
 from fullmatch.training.process import apply_process_settings
 from fullmatch.training.randomness import preserve_rng
-from fullmatch.training.schedule import Schedule, ema_decay, learning_rate
+from fullmatch.training.schedule import Schedule, ema_decay, evaluation_interval, learning_rate
 from fullmatch.training.state import TrainState
 from fullmatch.training.statistics import measure_statistics
 from fullmatch.training.step import Augmentation, Loss, TrainingStep, autocast
@@ -303,7 +303,7 @@ class Assembly:
                 steps=training.steps,
                 rate=lambda at: learning_rate(at, training.steps, optimizer),
                 log_every=training.log_every,
-                evaluate_every=training.evaluate_every,
+                evaluate_every=self.choose_evaluation_interval(),
                 checkpoint_every=training.checkpoint_every,
                 ema=None
                 if training.ema_schedule == "constant"
@@ -315,6 +315,23 @@ class Assembly:
             evaluate=self.evaluate if self.dataset.benchmark else None,
             announce=self.announce if distributed.processes() > 1 else None,
         )
+
+    def choose_evaluation_interval(self) -> int:
+        """Steps between evaluations during training; a note says if their cost decides it."""
+        training, test = self.config.training, self.dataset.test
+        views = self.state.algorithm.views
+        unlabeled = training.unlabeled_batch(self.config.algorithm.ratio)
+        images = training.batch * len(views.labeled) + unlabeled * len(views.unlabeled)
+        if test is None or not self.dataset.benchmark:
+            return training.evaluate_every
+        interval = evaluation_interval(training, images, len(test))
+        if interval > training.evaluate_every:
+            self.notes.append(
+                f"evaluates every {interval} steps: every {training.evaluate_every} would be more "
+                f"than {100 * (training.evaluate_share or 0):g} % of the work "
+                "(training.evaluate_share)"
+            )
+        return interval
 
     def measure_statistics(self) -> None:
         """The running statistics that the first pseudo-labels use."""

@@ -21,6 +21,7 @@ from fullmatch.plugins import is_reference
 
 STEPS, WARMUP, BATCH = 204_800, 5_120, 8
 EVALUATE_EVERY, LOG_EVERY = 2_048, 256
+EVALUATE_SHARE = 0.2  # steps are so small that many test images would take most of the time
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ def usb(data: str, labels: int | None = None, algorithm: str = "fullmatch") -> E
             ratio=1,
             ema=0.0,  # no averaged model
             evaluate_every=EVALUATE_EVERY,
+            evaluate_share=EVALUATE_SHARE,
             log_every=LOG_EVERY,
             checkpoint_every=EVALUATE_EVERY,
         ),

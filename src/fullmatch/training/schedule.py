@@ -51,6 +51,22 @@ def one_cycle(step: int, total: int, warmup: int) -> float:
     return (1 + math.cos(math.pi * progress)) / 2
 
 
+def evaluation_interval(settings: TrainingConfig, step_images: int, test_images: int) -> int:
+    """Steps between evaluations: `evaluate_every`, doubled until they are cheap enough.
+
+    The work is counted in images that a network sees, not in seconds, so that the same settings
+    always evaluate at the same steps.
+    """
+    share, interval = settings.evaluate_share, settings.evaluate_every
+    if share is None:
+        return interval
+    step = 3 * step_images  # forward and backward
+    evaluation = 2 * test_images  # by student and teacher
+    while evaluation > share * step * interval and interval < settings.steps:
+        interval *= 2
+    return interval
+
+
 def ema_decay(step: int, total: int, settings: TrainingConfig) -> float:
     """How much of the averaged model stays at a step."""
     if settings.ema_schedule == "warmup":
