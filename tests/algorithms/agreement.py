@@ -20,11 +20,11 @@ class Reference(Protocol):
     ) -> float: ...
 
 
-def confident_network(num_classes: int) -> TinyNetwork:
+def confident_network(num_classes: int, scale: float = 12) -> TinyNetwork:
     """A random network that is confident about some images but not others."""
     network = TinyNetwork(num_classes)
     with torch.no_grad():
-        network.head.weight.mul_(12)
+        network.head.weight.mul_(scale)
     return network
 
 
@@ -37,9 +37,11 @@ def assert_agrees(
 ) -> None:
     torch.manual_seed(0)
     task = task or tiny_task()
-    student, teacher = confident_network(task.num_classes), confident_network(task.num_classes)
+    # Confident enough for thresholds of 0.95: the reference must see selected images and others.
+    student, teacher = (confident_network(task.num_classes, scale=60) for _ in range(2))
     algorithm = spec.build(task)
     expected = reference(spec, algorithm)
+    selected = []
     for step, share in enumerate(progress):
         batch = random_batch(task, algorithm.views, unlabeled=12)
         torch.manual_seed(step)
@@ -47,6 +49,9 @@ def assert_agrees(
         torch.manual_seed(step)
         fast = algorithm(student, teacher, batch, torch.tensor(share))
         torch.testing.assert_close(float(fast.loss.detach()), slow, rtol=1e-5, atol=1e-5)
+        if "selected" in fast.metrics:
+            selected.append(float(fast.metrics["selected"]))
+    assert not selected or any(0 < share < 1 for share in selected)
     state = algorithm.state_dict()
     for name, value in expected.memory().items():
         actual = state[name]

@@ -15,14 +15,17 @@ def test_agrees_with_the_reference() -> None:
     """Rows wrap around the end of the bank: 32 places, 12 rows per step."""
     torch.manual_seed(0)
     spec = CoMatch(threshold=0.6, bank=32, alignment=3, cut=0.5, width=8, smoothing=0.6)
-    algorithm, network = spec.build(TASK), confident_network(4)
+    algorithm, network = spec.build(TASK), confident_network(4, scale=40)
     slow = reference.Reference(spec, algorithm.head)
+    selected = []
     for step in range(7):
         batch = random_batch(TASK, algorithm.views, labeled=4, unlabeled=8)
         expected = slow.loss(network, batch)
         actual = algorithm(network, network, batch, torch.tensor(0.5))
         assert float(actual.loss.detach()) == pytest.approx(expected, rel=1e-4), step
         assert bool(algorithm.bank.is_full()) is (step >= 2)
+        selected.append(float(actual.metrics["selected"]))
+    assert any(0 < share < 1 for share in selected)
     oldest = int(algorithm.bank.written) % 32
     rows = algorithm.bank.rows.roll(-oldest, 0).numpy()
     for row, (key, vote) in zip(rows, slow.bank, strict=True):

@@ -16,10 +16,11 @@ def test_agrees_with_the_reference() -> None:
     """If a labeled image is in a batch twice, the last one counts."""
     torch.manual_seed(0)
     spec = SimMatch(threshold=0.6, alignment=3, width=8, smoothing=0.7, instances=2.0)
-    algorithm, network = spec.build(TASK), confident_network(4)
+    algorithm, network = spec.build(TASK), confident_network(4, scale=40)
     slow = reference.Reference(spec, algorithm)
     labels = torch.randint(4, (8,))
     wholes = []
+    selected = []
     for step in range(6):
         batch = random_batch(TASK, algorithm.views, labeled=4, unlabeled=8)
         index = torch.tensor([[0, 1, 2, 3], [4, 5, 6, 7], [2, 0, 2, 2]])[step % 3]
@@ -29,6 +30,8 @@ def test_agrees_with_the_reference() -> None:
         actual = algorithm(network, network, batch, torch.tensor(0.5))
         assert float(actual.loss.detach()) == pytest.approx(expected, rel=1e-4), step
         assert bool(actual.metrics["instances"] > 0) is wholes[-1]
+        selected.append(float(actual.metrics["selected"]))
+    assert any(0 < share < 1 for share in selected)
     assert wholes == [False, False, True, True, True, True]
     assert algorithm.bank.labels.tolist() == [slow.labels[k] for k in range(8)]
     for row, expected_row in zip(algorithm.bank.rows.numpy(), slow.rows, strict=True):
