@@ -1,9 +1,14 @@
 """AdaMatch: alignment, relative threshold and interpolated logits."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from fullmatch.algorithms import AdaMatch, full
+from fullmatch.algorithms.adamatch import AdaMatchHeads
+from fullmatch.algorithms.pseudo_labeling import Passes
+from fullmatch.core import Output
 from tests.algorithms.agreement import assert_agrees, confident_network
 from tests.networks import TinyNetwork, random_batch, tiny_task
 from tests.reference import adamatch as reference
@@ -41,6 +46,17 @@ def test_labeled_logits_are_between_both_passes() -> None:
     assert ((actual >= low - 1e-5) & (actual <= high + 1e-5)).all()
     share = ((actual - joint) / (separate - joint)).flatten()
     assert share.std() > 0.15  # one weight for each element, not one for all
+
+
+def test_labeled_images_of_a_repeated_class_count_once() -> None:
+    """A batch holds both classes equally often, since the second one is repeated."""
+    task = replace(tiny_task(2), class_prior=(0.9, 0.1), batch_prior=(0.5, 0.5))
+    labeler = AdaMatch().build(task).labeler
+    output = Output(torch.tensor([[1.0, 1e-9], [1e-9, 1.0]]).log(), torch.zeros(2, 16))
+    heads = AdaMatchHeads(output.logits, torch.tensor(0.5))
+    batch = random_batch(task, AdaMatch.views, unlabeled=2)._replace(labels=torch.tensor([0, 1]))
+    labeler(Passes(output, output, (output,), heads), batch, torch.tensor(0.5))
+    torch.testing.assert_close(labeler.wanted.mean, torch.tensor([0.9, 0.1]))
 
 
 def test_only_the_joint_pass_updates_the_running_statistics() -> None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from fullmatch import distributed
-from fullmatch.algorithms.alignment import MovingMean, align
+from fullmatch.algorithms.alignment import MovingMean, align, label_weights
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.passes import linear_ramp, run_separately
 from fullmatch.algorithms.pseudo_labeling import (
@@ -39,15 +39,19 @@ class AdaMatchHeads(NamedTuple):
 class AlignedLabeler(nn.Module):
     """Hard labels from predictions whose mean is aligned to that of the labeled images."""
 
-    def __init__(self, spec: "AdaMatch", num_classes: int) -> None:
+    label_weights: Tensor  # (C,) of labeled images, by class
+
+    def __init__(self, spec: "AdaMatch", task: Task) -> None:
         super().__init__()
-        self.predicted = MovingMean(num_classes, spec.momentum)
-        self.wanted = MovingMean(num_classes, spec.momentum)
+        self.predicted = MovingMean(task.num_classes, spec.momentum)
+        self.wanted = MovingMean(task.num_classes, spec.momentum)
+        self.register_buffer("label_weights", label_weights(task), persistent=False)
 
     def forward(
         self, passes: Passes[AdaMatchHeads], batch: Batch, progress: Tensor
     ) -> PseudoLabels:
         labeled = passes.labeled.logits.detach().float().softmax(dim=1)
+        labeled = labeled * self.label_weights[batch.labels][:, None]
         probs = passes.weak.logits.detach().float().softmax(dim=1)
         probs = align(probs, self.predicted(probs), self.wanted(labeled))
         confidence, label = probs.max(dim=1)
@@ -105,7 +109,7 @@ class AdaMatch(FixMatch):
     ramp: Share = 0.5  # share of the training over which the weight of the unlabeled loss rises
 
     def labeler(self, task: Task) -> AlignedLabeler:
-        return AlignedLabeler(self, task.num_classes)
+        return AlignedLabeler(self, task)
 
     def build(self, task: Task) -> AdaMatchLoss:
         return AdaMatchLoss(super().build(task), self)

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from fullmatch import distributed
+from fullmatch.core import Task
 
 EPSILON = 1e-6  # added to both distributions, so that a class never predicted causes no 0 / 0
 
@@ -17,6 +18,11 @@ def align(probs: Tensor, current: Tensor, target: Tensor) -> Tensor:
 def align_to_uniform(probs: Tensor, current: Tensor) -> Tensor:
     """Align to equal shares of all classes."""
     return align(probs, current, torch.full_like(current, 1 / len(current)))
+
+
+def label_weights(task: Task) -> Tensor:  # (C,)
+    """Weight of a labeled image by its class, so that images repeated in batches count once."""
+    return torch.tensor(task.class_prior) / torch.tensor(task.batch_prior or task.class_prior)
 
 
 class MovingMean(nn.Module):

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from fullmatch import distributed
-from fullmatch.algorithms.alignment import MovingMean, align
+from fullmatch.algorithms.alignment import MovingMean, align, label_weights
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.pseudo_labeling import Passes, PseudoLabels
 from fullmatch.config.limits import Positive, Share
@@ -41,7 +41,7 @@ class GaussianWeight(nn.Module):
 class SoftLabelWeights(nn.Module):
     """The label is from the plain prediction, its weight from the aligned prediction."""
 
-    rarity: Tensor  # (C,) weight of a labeled image, so that repeated images count once
+    label_weights: Tensor  # (C,) of labeled images, by class
 
     def __init__(self, spec: "SoftMatch", task: Task) -> None:
         super().__init__()
@@ -50,9 +50,7 @@ class SoftLabelWeights(nn.Module):
         # TorchSSL starts at equal shares; USB, which aligns to uniform, at the first batch.
         self.predicted = MovingMean(num_classes, spec.momentum, uniform=spec.alignment != "uniform")
         self.wanted = MovingMean(num_classes, spec.momentum, uniform=True)
-        prior = torch.tensor(task.class_prior)
-        drawn = torch.tensor(task.batch_prior or task.class_prior)
-        self.register_buffer("rarity", prior / drawn, persistent=False)
+        self.register_buffer("label_weights", label_weights(task), persistent=False)
 
     def forward(self, passes: Passes[object], batch: Batch, progress: Tensor) -> PseudoLabels:
         probs = passes.weak.logits.detach().float().softmax(dim=1)
@@ -68,7 +66,7 @@ class SoftLabelWeights(nn.Module):
             return probs.amax(dim=1)
         if self.spec.alignment == "labeled":
             known = passes.labeled.logits.detach().float().softmax(dim=1)
-            wanted = self.wanted(known * self.rarity[batch.labels][:, None])
+            wanted = self.wanted(known * self.label_weights[batch.labels][:, None])
         else:
             wanted = torch.full_like(self.wanted.mean, 1 / probs.shape[1])
         return align(probs, self.predicted(probs), wanted).amax(dim=1)
