@@ -89,6 +89,7 @@ def test_no_algorithm_is_compared_twice() -> None:
     assert len(set(compared)) == len(compared)
     assert set(compared) <= {*ALGORITHMS, "full-fixmatch", "full-flexmatch"}
     assert all(cell.strip() for row in rows for cell in row)
+    assert all(row[1].strip() != "-" for row in rows)  # a source, or "no public code"
 
 
 def test_names_that_the_log_keeps_for_itself() -> None:
