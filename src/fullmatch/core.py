@@ -131,6 +131,14 @@ class Algorithm(nn.Module):
         raise NotImplementedError
 
 
+@runtime_checkable
+class DerivedMemory(Protocol):
+    """A part of an algorithm that keeps what follows from its buffers, and is not saved."""
+
+    def derive_memory(self) -> None:
+        """Compute it again, after the buffers were loaded."""
+
+
 class About(NamedTuple):
     """What `fullmatch list algorithms` shows of a method."""
 

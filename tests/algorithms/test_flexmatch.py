@@ -17,6 +17,7 @@ def remembering(counts: tuple[int, ...], unused: int, *, warmup: bool) -> Curric
     one = curriculum(len(counts), sum(counts) + unused, warmup=warmup)
     labels = [label for label, count in enumerate(counts) for _ in range(count)]
     one.last_confident[: len(labels)] = torch.tensor(labels)
+    one.derive_memory()
     return one
 
 
@@ -52,6 +53,7 @@ def test_against_the_counter(warmup: bool) -> None:
         assert actual == slow.step(probs.tolist(), index.tolist())
         expected = [classes if s == -1 else s for s in slow.status]
         assert fast.last_confident.tolist() == expected
+        assert fast.counts.tolist() == [expected.count(label) for label in range(classes + 1)]
         assert fast.thresholds().tolist() == pytest.approx(slow.of_classes(), abs=1e-6)
         weights |= set(actual)
     assert weights == {0.0, 1.0}

@@ -5,7 +5,6 @@ import torch
 from torch import Tensor
 
 from fullmatch import distributed
-from fullmatch.algorithms.banks import Bank
 from fullmatch.algorithms.sampling import LowEntropyCurriculum
 from fullmatch.algorithms.simmatch import LabeledBank
 from tests.networks import tiny_task
@@ -17,14 +16,6 @@ def two(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     others: list[Tensor] = []
     monkeypatch.setattr(distributed, "gather", lambda rows: torch.cat([rows, others.pop(0)]))
     return others
-
-
-def test_bank_stores_the_chosen_rows_of_both(two: list[Tensor]) -> None:
-    bank = Bank(5, 1)
-    two += [torch.tensor([[3.0], [4.0]]), torch.tensor([False, True])]
-    bank.write(torch.tensor([[1.0], [2.0]]), torch.tensor([True, True]))
-    assert bank.rows[:, 0].tolist() == [1, 2, 4, 0, 0]
-    assert not two
 
 
 def test_labeled_bank_stores_the_images_of_both(two: list[Tensor]) -> None:

@@ -42,7 +42,7 @@ SHOWN = {"text", "diff", "json", "toml", "{toctree}", "{eval-rst}", "{include}"}
 PUBLIC = ("", "algorithms", "config", "data", "distributed", "estimator", "losses", "models")
 # They need several processes, or more time: other tests and pages use them.
 NOT_SHOWN = {
-    *(("distributed", name) for name in ("Sum", "broadcast", "process_group")),
+    *(("distributed", name) for name in ("may_restart", "process_group", "restarted")),
     *(("", name) for name in ("CheckReport", "FullMatchLoss", "SweepTable", "sweep")),
 }
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from fullmatch.algorithms.fixmatch import FixMatch
 from fullmatch.algorithms.heads import Embeddings, HeadedPseudoLabeling
 from fullmatch.algorithms.pseudo_labeling import Passes, Step
+from fullmatch.algorithms.sampling import draw_uniform
 from fullmatch.config.limits import Amount, Share
 from fullmatch.core import About, Batch, Network, Objective, Task, ratio
 from fullmatch.losses import cross_entropy
@@ -47,7 +48,8 @@ class BalancedLosses(nn.Module):
         # Unlabeled images are balanced gradually: all are kept at first.
         keep_guess = 1 - step.progress * (1 - self.keep_guess)
         chances = torch.cat([self.keep_label[labels], keep_guess[guess]])
-        kept = (torch.rand_like(chances) < chances).float()
+        sizes = [(len(labels),), (len(guess),)]
+        kept = (torch.cat(draw_uniform(sizes, chances.device)) < chances).float()
         kept_labels, kept_guesses = kept[: len(labels)], kept[len(labels) :]
         selected = kept_guesses * (confidence >= self.spec.balanced_threshold)
         supervised = cross_entropy(logits.labeled, labels, kept_labels)

@@ -24,6 +24,7 @@ from fullmatch.algorithms.pseudo_labeling import (
     PseudoLabels,
     Step,
 )
+from fullmatch.algorithms.sampling import draw_uniform
 from fullmatch.config.limits import Share
 from fullmatch.core import About, Batch, Network, Objective, Output, Task, Thresholds, Views
 from fullmatch.losses import cross_entropy
@@ -73,8 +74,9 @@ class AdaMatchLoss(ExtendedPseudoLabeling):
         passes = super().passes(student, batch._replace(labeled=(images,)), teacher)
         joint = passes.labeled.logits.float()
         separate = run_separately(student, images).logits.float()
-        logits = joint.lerp(separate, torch.rand_like(joint))
         weak = slice(len(batch.labels))
+        shapes = [joint[weak].shape] * len(batch.labeled)
+        logits = joint.lerp(separate, torch.cat(draw_uniform(shapes, joint.device)))
         labeled = Output(logits[weak], passes.labeled.features[weak])
         confidence = labeled.logits.detach().softmax(dim=1).amax(dim=1).mean()
         threshold = self.spec.threshold * distributed.mean(confidence)

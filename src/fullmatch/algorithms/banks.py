@@ -3,8 +3,6 @@
 import torch
 from torch import Tensor, nn
 
-from fullmatch import distributed
-
 
 class Bank(nn.Module):
     """First in, first out: a new row replaces the oldest one."""
@@ -19,10 +17,10 @@ class Bank(nn.Module):
 
     @torch.no_grad()
     def write(self, rows: Tensor, chosen: Tensor | None = None) -> None:
-        """Append the rows of all processes in order, or only those `chosen` (N,) bool."""
-        rows = distributed.gather(rows.to(self.rows.dtype))
-        every_row = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
-        chosen = every_row if chosen is None else distributed.gather(chosen)
+        """Append gathered rows in order, or only those `chosen` (N,) bool."""
+        rows = rows.to(self.rows.dtype)
+        if chosen is None:
+            chosen = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
         # In pieces no longer than the bank, so that no place is written twice at once.
         size = len(self.rows)
         for piece, taken in zip(torch.split(rows, size), torch.split(chosen, size), strict=True):

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fullmatch import distributed
 from fullmatch.algorithms.alignment import RecentMean, align_to_uniform
 from fullmatch.algorithms.banks import Bank
 from fullmatch.algorithms.fixmatch import FixMatch
@@ -39,8 +40,10 @@ class GraphContrast(nn.Module):
 
     def forward(self, step: Step[CoMatchHeads]) -> Objective:
         heads = step.passes.heads
-        similarity = inner_products(heads.first, heads.second) / self.spec.temperature
-        loss = cross_entropy(similarity, label_graph(heads.probs, self.spec.cut))
+        second = distributed.gather(heads.second)
+        similarity = inner_products(heads.first, second) / self.spec.temperature
+        graph = label_graph(distributed.gather(heads.probs), self.spec.cut)
+        loss = cross_entropy(similarity, distributed.own_rows(graph))
         return Objective(self.spec.contrast * loss, {"contrast": loss})
 
 
@@ -63,8 +66,8 @@ class CoMatchLoss(HeadedPseudoLabeling):
             probs = align_to_uniform(probs, self.recent(probs))
             smoothed = self.smooth(probs, weak)
             truth = F.one_hot(batch.labels, self.num_classes)
-            keys, votes = torch.cat([weak, labeled]), torch.cat([probs, truth])
-            self.bank.write(torch.cat([keys, votes], dim=1))
+            parts = (torch.cat([weak, probs], dim=1), torch.cat([labeled, truth], dim=1))
+            self.bank.write(torch.cat([distributed.gather(part) for part in parts]))
         return passes._replace(heads=CoMatchHeads(smoothed, first, second))
 
     def smooth(self, probs: Tensor, weak: Tensor) -> Tensor:

@@ -15,19 +15,26 @@ class CurriculumThreshold(nn.Module):
     """Scales the threshold of each class by how many images have it as a confident label."""
 
     last_confident: Tensor  # (N,) last confident label of each image; num_classes: none yet
+    counts: Tensor  # (C + 1,) int64, how many images have each of them
 
     def __init__(self, threshold: float, task: Task, *, warmup: bool) -> None:
         super().__init__()
         self.threshold, self.warmup, self.num_classes = threshold, warmup, task.num_classes
-        none_yet = torch.full((task.num_unlabeled,), task.num_classes)
+        # Two bytes per image: there may be many.
+        dtype = torch.int16 if task.num_classes < 2**15 else torch.int32
+        none_yet = torch.full((task.num_unlabeled,), task.num_classes, dtype=dtype)
         self.register_buffer("last_confident", none_yet)
+        counts = torch.zeros(task.num_classes + 1, dtype=torch.int64)
+        self.register_buffer("counts", counts, persistent=False)
+        self.derive_memory()
+
+    def derive_memory(self) -> None:
+        """Count all labels; after that, each step counts only what it changes."""
+        self.counts.copy_(self.last_confident.long().bincount(minlength=len(self.counts)))
 
     def learned(self) -> Tensor:  # (C,)
         """Each class's count divided by the largest; images without a label count as a class."""
-        counts = torch.zeros(self.num_classes + 1, device=self.last_confident.device)
-        counts.scatter_add_(
-            0, self.last_confident, torch.ones_like(counts[:1]).expand_as(self.last_confident)
-        )
+        counts = self.counts.float()
         largest = counts.max() if self.warmup else counts[:-1].max()
         return counts[:-1] / largest.clamp(min=1)
 
@@ -45,7 +52,11 @@ class CurriculumThreshold(nn.Module):
         """Write this batch's confident labels; no image is in it twice, so order is irrelevant."""
         index = distributed.gather(index)
         label, confident = distributed.gather(label), distributed.gather(confident)
-        self.last_confident[index] = torch.where(confident, label, self.last_confident[index])
+        before = self.last_confident[index].long()
+        now = torch.where(confident, label, before)
+        self.last_confident[index] = now.to(self.last_confident.dtype)
+        one = torch.ones_like(now)
+        self.counts.scatter_add_(0, before, -one).scatter_add_(0, now, one)
 
 
 @dataclass(frozen=True, kw_only=True)

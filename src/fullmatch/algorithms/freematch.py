@@ -66,7 +66,11 @@ class FreeMatchLoss(ExtendedPseudoLabeling):
         adaptive = self.labeler.weighting
         assert isinstance(adaptive, SelfAdaptiveThreshold)
         fairness = self_adaptive_fairness(
-            step.passes.strong[0].logits, step.pseudo.weight, adaptive.probs, adaptive.labels
+            step.passes.strong[0].logits,
+            step.pseudo.weight,
+            adaptive.probs,
+            adaptive.labels,
+            distributed.total,
         )
         metrics = {"fairness": fairness, "threshold": adaptive.thresholds().mean()}
         return [*super().extra_objectives(step), Objective(self.fairness * fairness, metrics)]

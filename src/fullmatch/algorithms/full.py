@@ -71,7 +71,9 @@ class FullLosses(nn.Module):
             metrics["adaptive_negative"] = negative_loss
         if spec.entropy_meaning:
             reduction: Reduction = "active" if spec.variant == "released" else "paper"
-            meaning = entropy_meaning_of(views, weight, spec.form, reduction, ceiling)
+            meaning = entropy_meaning_of(
+                views, weight, spec.form, reduction, ceiling, distributed.mean
+            )
             loss = loss + spec.beta * meaning
             metrics["entropy_meaning"] = meaning
             metrics["non_target_above_half"] = share_above_half(views, weight)

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from fullmatch.algorithms.passes import linear_ramp, run_interleaved, run_separately
-from fullmatch.augment.mix import draw_mixup, mixup
+from fullmatch import distributed
+from fullmatch.algorithms.passes import linear_ramp, mix_views, run_interleaved, run_separately
+from fullmatch.augment.mix import draw_mixup
 from fullmatch.config.limits import Amount, Positive, Share
 from fullmatch.core import About, Algorithm, Batch, Network, Objective, Spec, Task, Views
 from fullmatch.losses import cross_entropy, sharpen, squared_distance
@@ -40,9 +41,10 @@ class MixMatchLoss(Algorithm):
         spec, size = self.spec, len(batch.labels)
         guess = self.guess(student, batch.unlabeled)
         known = F.one_hot(batch.labels, self.num_classes).float()
-        images = torch.cat([batch.labeled[0], *batch.unlabeled])
-        targets = torch.cat([known, *[guess] * len(batch.unlabeled)])
-        images, targets = mixup(images, targets, draw_mixup(spec.alpha, len(images), images.device))
+        views = (batch.labeled[0], *batch.unlabeled)
+        count = distributed.world_size() * sum(map(len, views))
+        draws = draw_mixup(spec.alpha, count, guess.device)
+        images, targets = mix_views(views, (known, *[guess] * len(batch.unlabeled)), draws)
         logits = run_mixed(student, images, size, interleaved=spec.interleave)
         supervised = cross_entropy(logits[:size], targets[:size])
         consistency = squared_distance(logits[size:].float().softmax(dim=1), targets[size:])

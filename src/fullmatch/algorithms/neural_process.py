@@ -1,5 +1,6 @@
 """A neural process as a classifier: labeled features are the context for other features."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -7,11 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fullmatch import distributed
 from fullmatch.algorithms.banks import Bank
 from fullmatch.algorithms.pseudo_labeling import Step
 from fullmatch.algorithms.sampling import entropies, log_mean
 from fullmatch.core import Objective
 from fullmatch.losses import skewed_jensen_shannon
+from fullmatch.losses.precision import widen
 
 SLOPE = 0.1
 
@@ -58,31 +61,33 @@ class NeuralProcess(nn.Module):
 
     def latent(self, features: Tensor, labels: Tensor) -> Tensor:  # (B, D), (B, C) -> (B, L)
         rows: Tensor = self.latent_path(torch.cat([features, labels], dim=1))
-        return rows.float()
+        return widen(rows)
 
     def deterministic(self, features: Tensor, labels: Tensor) -> Tensor:  # -> (B, L)
         rows: Tensor = self.deterministic_path(torch.cat([features, labels], dim=1))
-        return rows.float()
+        return widen(rows)
 
     def gaussian(self, row: Tensor) -> Gaussian:
-        scale = F.softplus(self.scale(row).float())
-        return Gaussian(self.mean(row).float(), 0.1 + 0.9 * scale)
+        scale = F.softplus(widen(self.scale(row)))
+        return Gaussian(widen(self.mean(row)), 0.1 + 0.9 * scale)
 
     def decode(self, points: Tensor, features: Tensor, path: Tensor) -> Tensor:  # -> (S, B, C)
         """Logits of every feature row at every point (S, L) of the latent space."""
         shape = len(points), len(features), -1
         parts = [points[:, None].expand(shape), features[None].expand(shape), path.expand(shape)]
         logits: Tensor = self.classifier(self.decoder(torch.cat(parts, dim=2)))
-        return logits.float()
+        return widen(logits)
 
     def recall(self, features: Tensor, draws: Tensor) -> Tensor:  # -> (S, B, C)
         """Logits of features without labels, with the memory as context."""
         points = self.gaussian(self.latent_bank.mean()).sample(draws)
         return self.decode(points, features, self.deterministic_bank.mean())
 
-    def remember(self, path: Tensor, latent: Tensor, chosen: Tensor) -> None:
-        self.deterministic_bank.write(path)
-        self.latent_bank.write(latent, chosen)
+    def remember(self, path: Tensor, latents: Sequence[Tensor], chosen: Sequence[Tensor]) -> None:
+        gather = distributed.gather
+        self.deterministic_bank.write(gather(path.detach()))
+        rows = torch.cat([gather(latent.detach()) for latent in latents])
+        self.latent_bank.write(rows, torch.cat([gather(one) for one in chosen]))
 
 
 def layers(*widths: int, active: bool = False) -> nn.Sequential:
@@ -120,9 +125,10 @@ class ProcessDivergence(nn.Module):
     def forward(self, step: Step[NPMatchHeads]) -> Objective:
         heads, weight = step.passes.heads, step.pseudo.weight
         with torch.no_grad():
-            context = entropies(log_mean(heads.labeled).exp()).mean()
+            count = distributed.total(weight.sum())
+            context = distributed.mean(entropies(log_mean(heads.labeled).exp()).mean())
             target = (entropies(log_mean(heads.strong).exp()) * weight).sum()
-            target = target / weight.sum().clamp(min=1)
+            target = distributed.total(target) / count.clamp(min=1)
             skew = context / (context + target).clamp(min=1e-12)
         loss = skewed_jensen_shannon(
             heads.context.mean,
@@ -131,5 +137,5 @@ class ProcessDivergence(nn.Module):
             heads.target.deviation.square(),
             skew,
         )
-        loss = loss * (weight.sum() > 0)
+        loss = loss * (count > 0)
         return Objective(self.coefficient * loss, {"process_divergence": loss})

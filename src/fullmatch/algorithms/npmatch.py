@@ -73,24 +73,23 @@ class NPMatchLoss(ExtendedPseudoLabeling):
             mean = log_mean(recalled).exp()
             probs = align_to_uniform(mean, distributed.mean(mean.mean(dim=0)))
             weight = self.curriculum.select(probs, batch.unlabeled_index, entropies(mean))
-        truth = F.one_hot(batch.labels, self.num_classes).float()
-        label = F.one_hot(probs.argmax(dim=1), self.num_classes).float()
+        truth = F.one_hot(batch.labels, self.num_classes).to(torch.get_default_dtype())
+        label = F.one_hot(probs.argmax(dim=1), self.num_classes).to(truth.dtype)
         labeled_latent = process.latent(labeled, truth)
         strong_latent = process.latent(strong, label)
         path = process.deterministic(labeled, truth)
-        context = process.gaussian(labeled_latent.mean(dim=0))
+        context = process.gaussian(distributed.mean(labeled_latent.mean(dim=0)))
         # If nothing is selected, the labeled rows only keep the values finite; nothing is learned.
-        total = weight.sum()
-        selected = (strong_latent * weight[:, None]).sum(dim=0) / total.clamp(min=1)
-        target = process.gaussian(torch.where(total > 0, selected, labeled_latent.mean(dim=0)))
-        memory = path.mean(dim=0)
+        total = distributed.total(weight.sum())
+        selected = distributed.total((strong_latent * weight[:, None]).sum(dim=0))
+        selected = selected / total.clamp(min=1)
+        labeled_mean = distributed.mean(labeled_latent.mean(dim=0))
+        target = process.gaussian(torch.where(total > 0, selected, labeled_mean))
+        memory = distributed.mean(path.mean(dim=0))
         labeled_samples = process.decode(context.sample(draws[1]), labeled, memory)
         strong_samples = process.decode(target.sample(draws[2]), strong, memory)
-        process.remember(
-            path,
-            torch.cat([labeled_latent, strong_latent]),
-            torch.cat([truth[:, 0] >= 0, weight > 0]),
-        )
+        chosen = (truth[:, 0] >= 0, weight > 0)
+        process.remember(path, (labeled_latent, strong_latent), chosen)
         return Passes(
             Output(log_mean(labeled_samples), labeled),
             Output(mean.log(), passes.weak.features),
@@ -104,7 +103,8 @@ class NPMatchLoss(ExtendedPseudoLabeling):
     def consistency(self, passes: Passes[NPMatchHeads], pseudo: PseudoLabels) -> Tensor:
         """Averaged over the selected images only, unlike the rest of the family."""
         mean = sampled_cross_entropy(passes.heads.strong, pseudo.target, pseudo.weight)
-        return mean * len(pseudo.weight) / pseudo.weight.sum().clamp(min=1)
+        selected = distributed.mean(pseudo.weight.sum())
+        return mean * len(pseudo.weight) / selected.clamp(min=1 / distributed.world_size())
 
     def predict(self, network: Network, images: Tensor) -> Tensor:
         """The softmax of the mean logits, whose largest class is the authors' prediction."""

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from fullmatch import distributed
+from fullmatch.augment.mix import MixupDraws, mixup
 from fullmatch.core import Network, Output
 from fullmatch.errors import UserError
 
@@ -49,6 +51,23 @@ def interleave(chunks: Sequence[Tensor]) -> list[Tensor]:
     for at in range(1, count):
         parts[0][at], parts[at][at] = parts[at][at], parts[0][at]
     return [torch.cat(chunk) for chunk in parts]
+
+
+def mix_views(
+    images: Sequence[Tensor], targets: Sequence[Tensor], draws: MixupDraws
+) -> tuple[Tensor, Tensor]:
+    """Mixup of all views; `draws` are for the whole batch, so partners may be elsewhere."""
+    if distributed.world_size() == 1:
+        return mixup(torch.cat(list(images)), torch.cat(list(targets)), draws)
+    weight, partners, _ = draws
+    sizes = [len(view) * distributed.world_size() for view in images]
+    own = torch.cat([distributed.own_rows(part) for part in torch.split(partners, sizes)])
+    mixed = [
+        weight * torch.cat(list(views))
+        + (1 - weight) * torch.cat([distributed.gather(view) for view in views])[own]
+        for views in (images, targets)
+    ]
+    return mixed[0], mixed[1]
 
 
 def linear_ramp(progress: Tensor, share: float) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
+from fullmatch import distributed
 from fullmatch.algorithms.passes import run_jointly
 from fullmatch.core import Algorithm, Batch, Network, Objective, Output, Views, ratio
 from fullmatch.losses import cross_entropy
@@ -152,9 +153,10 @@ def usage_metrics(pseudo: PseudoLabels, hidden_labels: Tensor) -> dict[str, Tens
     # Share of the most frequent pseudo-label among the used ones: 1 if all images get one class.
     classes = torch.arange(pseudo.probs.shape[1], device=pseudo.label.device)
     members = ((pseudo.label[:, None] == classes) * pseudo.weight[:, None]).sum(dim=0)
+    members, count = distributed.total(members), distributed.total(pseudo.weight.sum())
     metrics = {
         "selected": pseudo.weight.mean(),
-        "largest_class_share": ratio(members.max(), pseudo.weight.sum()),
+        "largest_class_share": ratio(members.max(), count),
         "pseudo_label_accuracy": ratio((used * (pseudo.label == truth)).sum(), used.sum()),
     }
     for top in (1, 5, 9):

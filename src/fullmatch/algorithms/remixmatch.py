@@ -7,11 +7,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fullmatch import distributed
 from fullmatch.algorithms.alignment import MovingMean, align
 from fullmatch.algorithms.mixmatch import run_mixed
-from fullmatch.algorithms.passes import linear_ramp, run_separately
+from fullmatch.algorithms.passes import linear_ramp, mix_views, run_separately
 from fullmatch.algorithms.rotation import check_square, rotate
-from fullmatch.augment.mix import draw_mixup, mixup
+from fullmatch.augment.mix import draw_mixup
 from fullmatch.config.limits import Amount, Positive, Share
 from fullmatch.core import About, Algorithm, Batch, Network, Objective, Spec, Task, Views
 from fullmatch.losses import cross_entropy, sharpen
@@ -50,15 +51,15 @@ class ReMixMatchLoss(Algorithm):
         weak, strong, other = batch.unlabeled
         guess = self.guess(student, weak)
         known = F.one_hot(batch.labels, self.num_classes).float()
-        images = torch.cat([batch.labeled[0], strong, other, weak])
-        targets = torch.cat([known, guess, guess, guess])
-        draws = draw_mixup(spec.alpha, len(images), images.device, others=len(strong))
-        images, targets = mixup(images, targets, draws)
+        views, processes = (batch.labeled[0], strong, other, weak), distributed.world_size()
+        count, others = processes * sum(map(len, views)), processes * len(strong)
+        draws = draw_mixup(spec.alpha, count, guess.device, others=others)
+        images, targets = mix_views(views, (known, guess, guess, guess), draws)
         logits = run_mixed(student, images, size, interleaved=spec.interleave)
         supervised = cross_entropy(logits[:size], targets[:size])
         consistency = cross_entropy(logits[size:], targets[size:])
         unmixed = cross_entropy(run_separately(student, strong).logits, guess)
-        rotation = self.rotation(student, strong, draws.others)
+        rotation = self.rotation(student, strong, distributed.own_rows(draws.others))
         scale = linear_ramp(progress, spec.ramp)
         unlabeled = spec.coefficient * consistency + spec.unmixed * unmixed
         return Objective(

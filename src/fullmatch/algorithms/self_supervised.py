@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from fullmatch import distributed
 from fullmatch.algorithms.heads import Projection
 from fullmatch.algorithms.passes import run_jointly
 from fullmatch.core import Algorithm, Batch, Network, Objective, Task, Views
@@ -33,9 +34,12 @@ class FindOtherView(Algorithm):
     ) -> Objective:
         outputs = run_jointly(student, batch.unlabeled)
         rows = self.head(torch.cat([output.features for output in outputs]))
-        similarity = inner_products(rows, rows) / TEMPERATURE
-        itself = torch.eye(len(rows), dtype=torch.bool, device=rows.device)
+        views = rows.chunk(2)
+        every = torch.cat([distributed.gather(view) for view in views])  # of all processes
+        similarity = inner_products(rows, every) / TEMPERATURE
+        place = torch.arange(len(every), device=rows.device)
+        itself = distributed.own_rows(place, groups=2)[:, None] == place
         similarity = similarity.masked_fill(itself, -torch.inf)
-        other = torch.arange(len(rows), device=rows.device).roll(len(rows) // 2)
+        other = distributed.own_rows(place.roll(len(every) // 2), groups=2)
         loss = F.cross_entropy(similarity, other)
         return Objective(loss, {"view_found": (similarity.argmax(dim=1) == other).float().mean()})

@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from fullmatch import distributed
 from fullmatch.algorithms.flexmatch import FlexMatch
 from fullmatch.algorithms.pseudo_labeling import (
     ExtendedPseudoLabeling,
@@ -67,7 +68,7 @@ class UnlikelyNegatives(nn.Module):
         spec, samples = self.spec, step.passes.heads.weak.detach()
         unlikely = unlikely_classes(samples, spec.negative_threshold, spec.negative_spread)
         negative = unlikely & (step.pseudo.weight == 0)[:, None]
-        loss = negative_learning(step.passes.strong[0].logits, negative)
+        loss = negative_learning(step.passes.strong[0].logits, negative, distributed.mean)
         return Objective(spec.negatives * loss, {"unlikely_negative": loss})
 
 

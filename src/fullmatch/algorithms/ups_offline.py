@@ -58,7 +58,8 @@ class UPSRound(Algorithm):
         supervised = cross_entropy(labeled, batch.labels)
         negative = torch.zeros_like(supervised)
         for logits in ruled_out:
-            negative = negative_learning(logits, self.negative[batch.unlabeled_index])
+            unlikely = self.negative[batch.unlabeled_index]
+            negative = negative_learning(logits, unlikely, distributed.mean)
         return Objective(
             supervised + negative,
             {
@@ -105,7 +106,7 @@ class UPSOffline(Spec):
         total, others = sets.labeled_batch + sets.unlabeled_batch, int(choice.has_negatives.sum())
         if not others:
             return sets._replace(labeled=labeled, labels=labels, labeled_batch=total)
-        processes = distributed.processes()  # share the images of a step evenly
+        processes = distributed.world_size()  # share the images of a step evenly
         share = total * others // (max(len(labeled), others) + others)
         share = max(processes, share - share % processes)
         return DrawnSets(

@@ -6,6 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from fullmatch import distributed
 from fullmatch.algorithms.passes import linear_ramp, run_separately
 from fullmatch.config.limits import Amount, Natural, Positive, Share
 from fullmatch.core import About, Algorithm, Batch, Network, Objective, Spec, Task, Views
@@ -35,6 +36,7 @@ class VATLoss(Algorithm):
                 xi=spec.xi,
                 epsilon=spec.epsilon,
                 iterations=spec.iterations,
+                direction=draw_direction(images),
             )
         consistency = kullback_leibler(run_separately(student, images + perturbation).logits, probs)
         uncertainty = entropy(logits)
@@ -43,6 +45,17 @@ class VATLoss(Algorithm):
             supervised + scale * consistency + spec.entropy * uncertainty,
             {"supervised": supervised, "consistency": consistency, "entropy": uncertainty},
         )
+
+
+@torch.no_grad()
+def draw_direction(images: Tensor) -> Tensor:
+    """Where the search starts: the same for an image, however many processes share the batch."""
+    processes = distributed.world_size()
+    if processes == 1:
+        return torch.randn_like(images)
+    whole = images.new_empty(processes * len(images), *images.shape[1:])
+    whole = whole.contiguous(memory_format=torch.channels_last)  # that of the views
+    return distributed.own_rows(torch.randn_like(whole))
 
 
 @dataclass(frozen=True, kw_only=True)

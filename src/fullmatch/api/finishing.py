@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+from fullmatch import distributed
 from fullmatch.api.pages import write_report
 from fullmatch.data import Source, find_benchmark
 from fullmatch.display.progress import estimate_with_progress, train_baseline_with_progress
@@ -33,6 +34,15 @@ def finish_run(
     if config.baseline:
         train_baseline_with_progress(folder, source)
     estimate_with_progress(folder, source)
+    if not distributed.is_first():
+        return
+    with distributed.alone():
+        finish_alone(folder, source, show_result)
+
+
+def finish_alone(folder: RunFolder, source: Source | None, show_result: ShowResult) -> None:
+    """What needs no training, and only one process."""
+    config = read_config(folder)
     calibrate_compared(folder)
     show_result(folder)
     with folder.writing():

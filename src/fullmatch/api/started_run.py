@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from fullmatch import distributed
 from fullmatch.api.finished_run import FinishedRun
 from fullmatch.api.finishing import ShowResult, finish_run, show_nothing
 from fullmatch.api.outcome import describe_record, make_outcome
@@ -41,7 +42,8 @@ class Training(Iterator[Record]):
     ) -> None:
         self.run, self.progress = run, progress
         self.trackers = trackers or TrackerGroup({}, print_note)
-        self.trackers.begin(run.folder.path, flatten_settings(run.table()), run.state.step)
+        if distributed.is_first():
+            self.trackers.begin(run.folder.path, flatten_settings(run.table()), run.state.step)
         self.request = StopRequest()
         run.stopping_rules.append(self.request)
         self.records = train_with_rollback(run)
@@ -106,8 +108,9 @@ class Training(Iterator[Record]):
             )
         folder = self.run.folder
         with showing(self.progress), closing(self.trackers):
-            if not folder.finished:
+            if not distributed.on_first(lambda: folder.finished):
                 train_with_progress(self.run, iter(self.__next__, None))
             finish_run(folder, self.run.source, show_result)
-            self.trackers.finish(lambda: make_outcome(folder))
+            if distributed.is_first():
+                self.trackers.finish(lambda: make_outcome(folder))
         return FinishedRun(self.folder)

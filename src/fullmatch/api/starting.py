@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fullmatch.config import ExperimentConfig
+from fullmatch import distributed
+from fullmatch.algorithms import name_of
+from fullmatch.config import ExperimentConfig, fingerprint, identifying_table
 from fullmatch.core import as_spec
 from fullmatch.data import find_benchmark
 from fullmatch.data.sources.places import data_exists, data_folder, is_table, table_title
@@ -13,6 +15,7 @@ from fullmatch.display.terminal import print_note, show_strategies
 from fullmatch.errors import UserError
 from fullmatch.experiment.plan_types import PlanOptions, TrainingPlan
 from fullmatch.experiment.planning import make_plan
+from fullmatch.experiment.repair import prepare_repairs
 from fullmatch.experiment.run import Run
 from fullmatch.experiment.settings import display_name, read_config
 from fullmatch.experiment.source_scan import scan_source
@@ -20,6 +23,7 @@ from fullmatch.experiment.start import resume as resume_run
 from fullmatch.experiment.start import start
 from fullmatch.experiment.strategies import StrategyChooser
 from fullmatch.storage.run_folder import RunFolder
+from fullmatch.storage.run_places import taken
 from fullmatch.training.stopping import TimeLimit
 
 # Settings by their dotted names, or as in `--set`.
@@ -115,6 +119,39 @@ def start_run(
     show_strategies(run.strategies)
     run.stopping_rules += plan.stopping_rules()
     return run
+
+
+def find_restarted(out: Path | None) -> RunFolder | None:
+    """The run that torchrun has started again after a process was lost; None for a new run."""
+    if distributed.may_restart() and out is None:
+        raise UserError(
+            "torchrun --max-restarts starts this command again after a failure; name the run "
+            "folder with --out, so that it is found"
+        )
+    if out is None or not distributed.restarted():
+        return None
+    found = distributed.on_first(lambda: RunFolder(out).started)
+    return RunFolder(out) if found else None
+
+
+def preset_of_restarted(
+    earlier: RunFolder | None, data: str | None, config: Path | None
+) -> ExperimentConfig | None:
+    """What was planned for the user's own pictures then: a new plan might differ."""
+    planned = earlier is not None and config is None and own_pictures(data) is not None
+    return read_config(earlier) if planned and earlier is not None else None
+
+
+def continue_restarted(folder: RunFolder, settings: ExperimentConfig) -> Run:
+    """The run from its newest checkpoint, if it has these settings."""
+    hashes = {
+        fingerprint(identifying_table(each, name_of)) for each in (settings, read_config(folder))
+    }
+    if len(hashes) > 1:
+        raise taken(folder.path)
+    for note in distributed.on_first(lambda: prepare_repairs(folder)):
+        print_note(note)
+    return continue_run(folder)
 
 
 def continue_run(folder: RunFolder, *, finish: bool = False) -> Run:

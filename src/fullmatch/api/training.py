@@ -7,6 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from fullmatch import distributed
 from fullmatch.api.finished_run import FinishedRun
 from fullmatch.api.finishing import (
     ShowResult,
@@ -20,9 +21,12 @@ from fullmatch.api.starting import (
     SettingsInput,
     check_limits,
     choose_folder,
+    continue_restarted,
     continue_run,
+    find_restarted,
     network_to_continue,
     plan_own_pictures,
+    preset_of_restarted,
     start_run,
     to_assignments,
 )
@@ -75,7 +79,8 @@ def start(
     check_limits(name, steps, minutes, file)
     if minutes is not None and budget is not None:
         raise UserError("--minutes plans a run by itself; leave --budget out")
-    trackers = open_trackers(track, print_note)
+    earlier = find_restarted(place)
+    trackers = open_trackers(track if distributed.is_first() else (), print_note)
     options = PlanOptions(
         algorithm=algorithm or "fullmatch",
         minutes=minutes,
@@ -86,7 +91,9 @@ def start(
     )
     limit = TimeLimit(options.seconds)
     with showing(progress):
-        plan = plan_own_pictures(name, options) if file is None and budget is None else None
+        planned = file is None and budget is None and earlier is None
+        plan = distributed.on_first(lambda: plan_own_pictures(name, options) if planned else None)
+        preset = plan.config if plan else preset_of_restarted(earlier, name, file)
         resolved = resolve(
             file=file,
             data=name,
@@ -99,10 +106,13 @@ def start(
             start=start_folder,
             model=model,
             weights=weights_file,
-            preset=plan.config if plan else None,
+            preset=preset,
             assignments=to_assignments(settings),
         )
-        run = start_run(resolved, choose_folder(resolved, place), plan, limit)
+        if earlier is None:
+            run = start_run(resolved, choose_folder(resolved, place), plan, limit)
+        else:
+            run = continue_restarted(earlier, resolved)
         return Training(run, progress=progress, trackers=trackers)
 
 
@@ -187,16 +197,16 @@ def resume(
     """
     folder = RunFolder.existing(Path(run))
     with showing(progress):
-        for note in prepare_repairs(folder):
+        for note in distributed.on_first(lambda: prepare_repairs(folder)):
             print_line(note)
     if has_work_left(folder):
         require_data(read_config(folder).data.name, folder.path)
     with showing(progress):
         if not folder.finished:
-            trackers = open_trackers(list(read_identities(folder.path)), print_note)
-            training = Training(
-                continue_run(folder, finish=finish), progress=progress, trackers=trackers
-            )
+            run_left = continue_run(folder, finish=finish)
+            known = list(read_identities(folder.path)) if distributed.is_first() else ()
+            trackers = open_trackers(known, print_note)
+            training = Training(run_left, progress=progress, trackers=trackers)
             return training.finish(show_result)
         if folder.read_result().lacks_estimate:
             print_line(f"The model of {folder.path} is trained; its accuracy is not estimated yet.")

@@ -56,13 +56,13 @@ class Augmenter(nn.Module):
         """Whether a view is a function of the user, which may do what a compiler cannot."""
         return isinstance(self.weak_kind, OwnView) or isinstance(self.strong_kind, OwnView)
 
-    def draw(self, images: Tensor, view: str) -> Tensor:
-        """The random numbers (draws, B) for a view of these images."""
+    def draw(self, images: Tensor, view: str, times: int = 1) -> Tensor:
+        """The random numbers (draws, B) for a view of these images, or of `times` as many."""
         if view not in self.names:
             raise ValueError(f"view must be one of {VIEWS}; got {view!r}")
         kind = self._kind(view)
         draws = 0 if self.names[view] == "plain" else 3 + (0 if kind is None else kind.draws)
-        return torch.rand(draws, len(images), device=images.device)
+        return torch.rand(draws, times * len(images), device=images.device)
 
     def forward(self, images: Tensor, view: str, chance: Tensor | None = None) -> Tensor:
         """`chance` is the result of `draw`; it is drawn here if left out."""

@@ -32,6 +32,7 @@ from fullmatch.errors import UserError, escape_controls
 USER_ERROR = 2  # exit codes
 INTERRUPTED = 130
 CLOSED_PIPE = 141
+SHARED = ("train", "resume")  # commands that several processes run together
 
 app = App(
     name="fullmatch",
@@ -74,8 +75,10 @@ def completion(shell: Literal["bash", "zsh", "fish"]) -> None:
 def main(argv: list[str] | None = None) -> None:
     """Run a command; a user's mistake ends in one line and exit code 2."""
     arguments = sys.argv[1:] if argv is None else argv
-    # SIGTERM, which batch systems send, has the effect of Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Signals of batch systems have the effect of Ctrl-C.
+    for name in ("SIGTERM", "SIGUSR1"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.default_int_handler)
     exit_on_error(lambda: run_in_processes(arguments))
 
 
@@ -87,11 +90,11 @@ def run_in_processes(arguments: list[str]) -> None:
             f"WORLD_SIZE is {size!r}, expected a number of processes; start them with torchrun, "
             "or unset WORLD_SIZE"
         )
-    if int(size) > 1:
-        from fullmatch.experiment.multi_process import run_in_first_process
+    if int(size) > 1 and arguments[:1] and arguments[0] in SHARED:
+        from fullmatch.display.several_processes import run_together
 
-        run_in_first_process(lambda: exit_on_error(lambda: run_command(arguments)))
-    else:
+        run_together(lambda: exit_on_error(lambda: run_command(arguments)))
+    elif int(os.environ.get("RANK") or 0) == 0:  # other commands need only one
         run_command(arguments)
 
 

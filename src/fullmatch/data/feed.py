@@ -1,5 +1,6 @@
 """The raw batch of each step, on the device; read ahead if the images are not in its memory."""
 
+import math
 import os
 import sys
 import time
@@ -164,15 +165,6 @@ def build_feed(
     resident = isinstance(images, TensorStore) and fits_on_device(images.images, device)
     home = device if resident else torch.device("cpu")
 
-    processes = distributed.processes()
-    uneven = labeled_batch % processes or unlabeled_batch % processes
-    if uneven or min(len(dataset.labeled), len(dataset.unlabeled)) < processes:
-        raise UserError(
-            f"{processes} processes cannot share {labeled_batch} labeled and {unlabeled_batch} "
-            "unlabeled images per step evenly, or there are fewer images than processes; start "
-            "another number of processes, or change training.batch"
-        )
-
     def sampled(positions: Tensor, size: int, stream: int) -> SampledSubset:
         sampler = Sampler(
             len(positions),
@@ -181,21 +173,39 @@ def build_feed(
             stream=stream,
             device=home,
             rank=distributed.rank(),
-            world_size=processes,
+            world_size=distributed.world_size(),
             repeat=repeat_labels and stream == 0,
         )
         return SampledSubset(dataset, positions, sampler)
 
     labeled = sampled(dataset.labeled, labeled_batch, 0)
     unlabeled = sampled(dataset.unlabeled, unlabeled_batch, 1)
+    check_shares(labeled.sampler.batch, unlabeled.sampler.batch)
     if resident and isinstance(images, TensorStore):
         return ResidentFeed(images.to(device), labeled, unlabeled)
     return StreamingFeed(images, labeled, unlabeled, device)
 
 
+def check_shares(labeled: int, unlabeled: int) -> None:
+    """`UserError` where the processes cannot share the images of a step evenly."""
+    processes, common = distributed.world_size(), math.gcd(labeled, unlabeled)
+    if common % processes:
+        possible = [count for count in range(1, common + 1) if common % count == 0]
+        raise UserError(
+            f"{processes} processes cannot share {labeled} labeled and {unlabeled} unlabeled "
+            f"images per step evenly; {join_or(possible)} can: start as many, or change "
+            "training.batch (a set smaller than its batch needs training.repeat_labels=true)"
+        )
+
+
+def join_or(numbers: list[int]) -> str:
+    *others, last = map(str, numbers)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def decoder_count() -> int:
     """Decoder processes per training process: one per core."""
-    cores = len(os.sched_getaffinity(0)) // distributed.processes()
+    cores = len(os.sched_getaffinity(0)) // distributed.world_size()
     return max(1, min(MAX_DECODERS, cores))
 
 

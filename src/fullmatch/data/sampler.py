@@ -37,13 +37,12 @@ class Sampler:
             self.batch, self.used = batch, size
             steps, epochs = size // math.gcd(size, batch), batch // math.gcd(size, batch)
         else:
-            # A batch is at most the whole set, rounded down so that processes share it evenly.
-            self.batch = min(batch, size - size % world_size)
+            self.batch = min(batch, size)
             steps, epochs = size // self.batch, 1
             self.used = steps * self.batch  # images of an epoch
-        self.own_part = slice(
-            self.batch * rank // world_size, self.batch * (rank + 1) // world_size
-        )  # of each batch, read by this process
+        # Read by this process. The order of a batch does not depend on how many share it, and its
+        # first images are spread evenly too.
+        self.own_part = slice(rank, None, world_size)
         times = -(-BLOCK // steps)
         self.epochs = times * epochs
         self.block = -1

@@ -3,12 +3,13 @@
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from time import monotonic
 from typing import Any, Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from fullmatch import distributed
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source
 from fullmatch.display import terminal
@@ -25,6 +26,9 @@ from fullmatch.experiment.settings import display_name, read_config
 from fullmatch.storage.metrics_log import LogRecord
 from fullmatch.storage.run_folder import RunFolder
 from fullmatch.training.trainer import Record
+
+# Of a person, of batch systems, and what SLURM is told to send some time before the end.
+SIGNALS = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGUSR1") if hasattr(signal, n)]
 
 
 def train_with_progress(run: Run, records: Iterator[Record] | None = None) -> None:
@@ -60,7 +64,7 @@ def train_baseline_with_progress(folder: RunFolder, source: Source | None = None
         print_line("")
         print_line(f"The same network on the labels only{fresh}:")
         train_with_progress(run)
-    compare_with_baseline(folder)
+    distributed.on_first(lambda: compare_with_baseline(folder))
 
 
 def estimate_with_progress(folder: RunFolder, source: Source | None = None) -> None:
@@ -78,7 +82,8 @@ def estimate_with_progress(folder: RunFolder, source: Source | None = None) -> N
         print_line(f"  {folder.resume_command}")
         raise
     reported = {finding.kind for finding in folder.read_result().health}
-    for finding in store_estimate(folder, validation).health:
+    result = distributed.on_first(lambda: store_estimate(folder, validation))
+    for finding in result.health:
         if finding.kind not in reported:
             print_note(finding.sentence())
 
@@ -91,7 +96,8 @@ def run_folds(folder: RunFolder, validation: CrossValidation) -> None:
             f"{validation.config.training.steps} steps"
         )
     bar = Progress(console=terminal.console, transient=True, disable=not can_draw_bars())
-    with folder.locked(), folder.writing(), bar:
+    lock = folder.locked() if distributed.is_first() else nullcontext()
+    with lock, folder.writing(), bar:
         task = bar.add_task("cross-validation", total=1.0)
         lines = FoldLines()
         for progress in validation.run():
@@ -185,17 +191,20 @@ class TrainingProgress:
 
 @contextmanager
 def pausing_on_interrupt(run: Run) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM finishes the step and saves; the second stops at once."""
+    """The first of these signals finishes the step and saves; the second stops at once.
+
+    Several processes get a signal more than once, from torchrun too, and save anyway.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread receives signals
         return
 
     def handle(number: int, frame: Any) -> None:
-        if run.trainer.stop:
+        if run.trainer.stop and distributed.world_size() == 1:
             raise KeyboardInterrupt
         run.trainer.stop = True
 
-    previous = {s: signal.signal(s, handle) for s in (signal.SIGINT, signal.SIGTERM)}
+    previous = {s: signal.signal(s, handle) for s in SIGNALS}
     try:
         yield
     finally:

@@ -49,8 +49,11 @@ def can_draw_bars() -> bool:
 
 @contextmanager
 def showing(shown: bool) -> Iterator[None]:
-    """Print and draw bars as usual, or nothing at all."""
-    before, console.quiet = console.quiet, console.quiet or not shown
+    """Print and draw bars as usual, or nothing at all; of several processes, the first prints."""
+    from fullmatch import distributed  # it takes a while to import torch
+
+    quiet = not shown or not distributed.is_first()
+    before, console.quiet = console.quiet, console.quiet or quiet
     try:
         yield
     finally:

@@ -1,31 +1,42 @@
-"""Collectives over all processes; in a single process they return their argument."""
+"""Several processes that train as one; in a single process all of this does nothing.
+
+`collectives` is what algorithms use, `processes` what a run uses.
+"""
 
 from fullmatch.distributed.collectives import (
-    Sum,
-    average_gradients,
-    broadcast,
-    collective,
+    alone,
     gather,
     maximum,
     mean,
-    process_group,
-    processes,
+    own_rows,
     rank,
     total,
     world_size,
 )
+from fullmatch.distributed.processes import (
+    first_then_others,
+    is_first,
+    may_restart,
+    on_first,
+    process_group,
+    require_same,
+    restarted,
+)
 
 __all__ = [
-    "Sum",
-    "average_gradients",
-    "broadcast",
-    "collective",
+    "alone",
+    "first_then_others",
     "gather",
+    "is_first",
     "maximum",
+    "may_restart",
     "mean",
+    "on_first",
+    "own_rows",
     "process_group",
-    "processes",
     "rank",
+    "require_same",
+    "restarted",
     "total",
     "world_size",
 ]

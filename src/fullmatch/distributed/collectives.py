@@ -1,90 +1,51 @@
-"""Collectives over all processes; in a single process they return their argument."""
+"""Collectives over all processes, with gradient; in a single process they return their argument.
 
-import os
-from collections.abc import Iterator, Sequence
+Each process holds every `world_size`-th row of a batch: row 0 is in the first process, row 1 in
+the second. The objective is the mean of the losses of all processes: a loss that is a mean over
+rows needs nothing from here, one that divides by something else takes it from the whole batch.
+"""
+
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import Any, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-TIMEOUT = timedelta(hours=6)  # the others wait while the first process evaluates or plans
-_collective = False
+_alone = False
 
 
 @contextmanager
-def process_group() -> Iterator[None]:
-    """Connect to the other processes, with one GPU per process if there are GPUs."""
-    cuda = torch.cuda.is_available()
-    if cuda:
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    # `broadcast` sends objects from CPU memory, so gloo is always needed.
-    dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=TIMEOUT)
+def alone() -> Iterator[None]:
+    """Inside, this process works as if it were the only one."""
+    global _alone
+    before, _alone = _alone, True
     try:
         yield
     finally:
-        dist.destroy_process_group()
+        _alone = before
 
 
-@contextmanager
-def collective() -> Iterator[None]:
-    """Inside, collectives span all processes; outside, each process is on its own."""
-    global _collective
-    before, _collective = _collective, True
-    try:
-        yield
-    finally:
-        _collective = before
-
-
-def processes() -> int:
-    """The number of processes of this run."""
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+def world_size() -> int:
+    """The number of processes that train together."""
+    several = dist.is_available() and dist.is_initialized() and not _alone
+    return dist.get_world_size() if several else 1
 
 
 def rank() -> int:
     """The number of this process, from 0; 0 if there is only one."""
-    return dist.get_rank() if processes() > 1 else 0
-
-
-def world_size() -> int:
-    """The number of processes that collectives span right now."""
-    return processes() if _collective else 1
-
-
-def broadcast(message: Any = None) -> Any:
-    """Send an object from the first process to all others; every process returns it."""
-    messages = [message]
-    dist.broadcast_object_list(messages, device=torch.device("cpu"))
-    return messages[0]
-
-
-def maximum(value: Tensor) -> Tensor:
-    """The largest value over all processes."""
-    if world_size() == 1:
-        return value
-    value = value.clone()
-    dist.all_reduce(value, op=dist.ReduceOp.MAX)
-    return value
-
-
-def total(value: Tensor) -> Tensor:
-    """The sum over all processes, without gradient."""
-    if world_size() == 1:
-        return value
-    value = value.detach().clone()
-    dist.all_reduce(value)
-    return value
+    return dist.get_rank() if world_size() > 1 else 0
 
 
 class Sum(torch.autograd.Function):
-    """The sum over all processes, with gradient: the sum of their gradients."""
+    """The sum over all processes; its gradient is the sum of theirs."""
 
     @staticmethod
     def forward(value: Tensor) -> Tensor:
-        return total(value)
+        value = value.clone()
+        dist.all_reduce(value)
+        return value
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
@@ -92,29 +53,54 @@ class Sum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        return cast(Tensor, Sum.apply(gradient))
+        return cast(Tensor, Sum.apply(gradient.contiguous()))
+
+
+class Gather(torch.autograd.Function):
+    """The rows of all processes, in the order of the whole batch."""
+
+    @staticmethod
+    def forward(rows: Tensor) -> Tensor:
+        parts = rows.new_empty(world_size() * len(rows), *rows.shape[1:])
+        dist.all_gather_into_tensor(parts, rows.contiguous())
+        return parts.view(world_size(), *rows.shape).transpose(0, 1).flatten(0, 1)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        """Saves nothing; torch.func requires a separate `setup_context`."""
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return own_rows(cast(Tensor, Sum.apply(gradient.contiguous())))
+
+
+def total(value: Tensor) -> Tensor:
+    """The sum over all processes."""
+    return value if world_size() == 1 else cast(Tensor, Sum.apply(value))
 
 
 def mean(value: Tensor) -> Tensor:
-    """The mean over all processes, without gradient."""
+    """The mean over all processes."""
     return value if world_size() == 1 else total(value) / world_size()
 
 
 def gather(rows: Tensor) -> Tensor:
-    """The rows of all processes, in order of rank, without gradient."""
+    """The rows of all processes, in the order of the whole batch."""
+    return rows if world_size() == 1 else cast(Tensor, Gather.apply(rows))
+
+
+def maximum(value: Tensor) -> Tensor:
+    """The largest value over all processes, without gradient."""
+    if world_size() == 1:
+        return value
+    value = value.detach().clone()
+    dist.all_reduce(value, op=dist.ReduceOp.MAX)
+    return value
+
+
+def own_rows(rows: Tensor, groups: int = 1) -> Tensor:
+    """The rows of this process, of those of a whole batch, or of several joined views of it."""
     if world_size() == 1:
         return rows
-    parts = [torch.empty_like(rows) for _ in range(world_size())]
-    cast(Any, dist).all_gather(parts, rows.detach().contiguous())
-    return torch.cat(parts)
-
-
-def average_gradients(parameters: Sequence[Tensor]) -> None:
-    """Replace each gradient by its mean over all processes, in one message."""
-    if world_size() == 1:
-        return
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    means = mean(torch.cat([gradient.flatten() for gradient in gradients]))
-    sizes = [gradient.numel() for gradient in gradients]
-    for gradient, part in zip(gradients, torch.split(means, sizes), strict=True):
-        gradient.copy_(part.view_as(gradient))
+    size = len(rows) // groups
+    return torch.cat([view[rank() :: world_size()] for view in torch.split(rows, size)])

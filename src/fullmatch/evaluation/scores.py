@@ -16,7 +16,11 @@ WINDOW = 20  # evaluations in the median
 
 
 def predict_probabilities(
-    predict: Callable[[Tensor], Tensor], images: ImageStore, *, batch: int, device: torch.device
+    predict: Callable[[Tensor], Tensor],
+    images: ImageStore,
+    *,
+    batch: int,
+    device: torch.device,
 ) -> Tensor:
     """(N, C) class probabilities of every image, in order."""
     return predict_together({"": predict}, images, batch=batch, device=device)[""]
@@ -29,11 +33,15 @@ def predict_together(
     *,
     batch: int,
     device: torch.device,
+    positions: Tensor | None = None,
 ) -> dict[str, Tensor]:
-    """Probabilities by each predictor; every image is read, and decoded, only once."""
-    positions = torch.arange(len(images), device=device)
+    """Probabilities by each predictor; every image is read, and decoded, only once.
+
+    `positions` are those of some of the images.
+    """
+    positions = torch.arange(len(images), device=device) if positions is None else positions
     parts: dict[str, list[Tensor]] = {name: [] for name in predictors}
-    for at in range(0, len(images), batch):
+    for at in range(0, len(positions), batch):
         read = images.read(positions[at : at + batch]).to(device)
         for name, predict in predictors.items():
             parts[name].append(predict(read))

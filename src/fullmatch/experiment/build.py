@@ -1,18 +1,18 @@
 """From a config to everything a step needs: data, algorithm and training meet here."""
 
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from fullmatch import data, distributed
+from fullmatch.algorithms import name_of
 from fullmatch.algorithms.self_supervised import FindOtherView
 from fullmatch.augment.views import Augmenter
-from fullmatch.config import ExperimentConfig
+from fullmatch.config import ExperimentConfig, fingerprint, identifying_table
 from fullmatch.core import (
     Algorithm,
     Appearance,
@@ -28,10 +28,11 @@ from fullmatch.data import SemiDataset
 from fullmatch.data.feed import Feed, RawBatch, build_feed
 from fullmatch.data.stores.embeddings import EmbeddingStore
 from fullmatch.errors import UserError
-from fullmatch.evaluation.scores import compute_scores, predict_probabilities, predict_together
+from fullmatch.evaluation.scores import compute_scores, predict_together
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.feature_pass import FrozenFeatures
-from fullmatch.experiment.machine import choose_device, device_name
+from fullmatch.experiment.identity import hash_dataset
+from fullmatch.experiment.machine import choose_device, device_name, versions
 from fullmatch.experiment.probe import fit_initial_head
 from fullmatch.experiment.recipe import apply_training_settings
 from fullmatch.experiment.warm_start import load_initial_weights
@@ -57,22 +58,11 @@ from fullmatch.training.randomness import preserve_rng
 from fullmatch.training.schedule import Schedule, ema_decay, evaluation_interval, learning_rate
 from fullmatch.training.state import TrainState
 from fullmatch.training.statistics import measure_statistics
-from fullmatch.training.step import Augmentation, Loss, TrainingStep, autocast
+from fullmatch.training.step import Augmentation, Loss, TrainingStep, autocast, share_loss
 from fullmatch.training.trainer import Trainer
 
 EVALUATION_BATCH = 500
 StepParts = tuple[Callable[[RawBatch], Batch], Callable[[Batch, Tensor], Objective]]
-
-
-@dataclass(frozen=True)
-class Announcement:
-    """What other processes need to join the training of an `Assembly`."""
-
-    config: ExperimentConfig
-    dataset: SemiDataset
-    tensors: dict[str, Tensor]  # of the state
-    metrics: list[str]  # names of those in the state
-    step: int
 
 
 class Assembly:
@@ -81,8 +71,6 @@ class Assembly:
     `started` is a sentence about the weights that the run started from, if an earlier process has
     loaded them: the state to be restored holds what became of them, and they are not read again.
     """
-
-    announced: ClassVar["Assembly | None"] = None  # the one that other processes train too
 
     def __init__(
         self,
@@ -95,6 +83,14 @@ class Assembly:
         self.features = features  # of a frozen body
         self.device = choose_device()
         self.notes: list[str] = list(dataset.notes)
+        if distributed.world_size() > 1:
+            distributed.require_same(
+                {
+                    "settings": fingerprint(identifying_table(config, name_of)),
+                    "pictures or labels": hash_dataset(dataset),
+                    "versions": str(versions()),
+                }
+            )
         with preserve_rng(self.device):
             torch.manual_seed(config.seed)
             self.build()
@@ -135,8 +131,10 @@ class Assembly:
         if model.pretrained or model.start or model.weights:
             appearance = use_published_normalization(appearance, student)
         self.augment = self.build_views(appearance)
-        if distributed.processes() > 1 and (unsynchronized := synchronize_batch_norms(student)):
-            self.notes.append(f"{unsynchronized} norm layers of {model.name} are not synchronized")
+        if distributed.world_size() > 1:
+            unsynchronized = synchronize_batch_norms(student, gpu=self.device.type == "cuda")
+            kept = f"{unsynchronized} norm layers of {model.name} are not synchronized"
+            self.notes += [kept] if unsynchronized else []
         return student
 
     def build_views(self, appearance: Appearance) -> Augmenter:
@@ -235,7 +233,7 @@ class Assembly:
         )
         precision = resolve_precision(training.precision, self.device)
         self.bf16 = precision == "bf16"
-        count = distributed.processes()
+        count = distributed.world_size()
         name = device_name(self.device)
         where = f"{count} x {name}" if count > 1 else name
         self.notes.append(f"runs on {where}: {self.execution}, {precision}")
@@ -271,10 +269,11 @@ class Assembly:
 
     def compile_parts(self, augmentation: Augmentation | CachedViews, loss: Loss) -> StepParts:
         if not self.compiled:
-            return augmentation, loss
+            static = self.config.training.accumulate == 1 and self.state.pretext is None
+            return augmentation, share_loss(loss, static=static)
         own = isinstance(augmentation, Augmentation) and augmentation.augment.own
         views = augmentation if own else compile_augmentation(augmentation)
-        return views, compile_loss(loss)
+        return views, share_loss(compile_loss(loss), static=False)
 
     def build_augmentation(self, views: Views) -> Augmentation | CachedViews:
         join = self.config.training.labeled_view == "both" and bool(views.labeled)
@@ -313,7 +312,6 @@ class Assembly:
             # A benchmark's test images are looked at during training, and numbers chosen on them
             # are marked; a user's own test pictures are read once, after training.
             evaluate=self.evaluate if self.dataset.benchmark else None,
-            announce=self.announce if distributed.processes() > 1 else None,
         )
 
     def choose_evaluation_interval(self) -> int:
@@ -344,18 +342,6 @@ class Assembly:
     def compiled(self) -> bool:
         return self.execution in ("compiled", "graph")
 
-    def announce(self, what: str) -> None:
-        """Tell the other processes what is done next, and before that, what they train."""
-        if Assembly.announced is not self:
-            Assembly.announced = self
-            state = self.state
-            distributed.broadcast(
-                Announcement(
-                    self.config, self.dataset, state.state_dict(), state.totals.names, state.step
-                )
-            )
-        distributed.broadcast(what)
-
     def view_shape(self) -> tuple[int, int, int]:
         channels, height, width = self.dataset.images.shape
         crop = self.dataset.appearance.crop
@@ -364,11 +350,21 @@ class Assembly:
     def predict(self, who: str, images: data.ImageStore) -> Tensor:
         if self.frozen and self.features is not None and self.features.test is not None:
             return self.predict_embeddings(who, self.features.test)
-        classifier = self.classifier(who).eval()
+        return self.predict_shared((who,), images)[who]
+
+    def predict_shared(self, models: Sequence[str], images: data.ImageStore) -> dict[str, Tensor]:
+        """Each process predicts its share; the last image fills up those that have one less."""
+        count, processes = len(images), distributed.world_size()
+        own = torch.arange(distributed.rank(), -(-count // processes) * processes, processes)
         with autocast(self.device, self.bf16):
-            return predict_probabilities(
-                classifier, images, batch=EVALUATION_BATCH, device=self.device
+            probs = predict_together(
+                {who: self.classifier(who).eval() for who in models},
+                images,
+                batch=EVALUATION_BATCH,
+                device=self.device,
+                positions=own.clamp(max=count - 1).to(self.device),
             )
+        return {who: distributed.gather(rows)[:count] for who, rows in probs.items()}
 
     @torch.no_grad()
     def predict_embeddings(self, who: str, rows: Tensor) -> Tensor:
@@ -408,11 +404,7 @@ class Assembly:
         # of methods that predict with some in the order of earlier results.
         if self.frozen or isinstance(self.test_store, data.TensorStore):
             return {who: self.predict(who, self.test_store) for who in models}
-        classifiers = {who: self.classifier(who).eval() for who in models}
-        with autocast(self.device, self.bf16):
-            return predict_together(
-                classifiers, self.test_store, batch=EVALUATION_BATCH, device=self.device
-            )
+        return self.predict_shared(models, self.test_store)
 
     @cached_property
     def test_store(self) -> data.ImageStore:

@@ -16,6 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from fullmatch import distributed
 from fullmatch.algorithms import name_of
 from fullmatch.config import ExperimentConfig, fingerprint, identifying_table
 from fullmatch.data import SemiDataset
@@ -105,13 +106,14 @@ class CrossValidation:
         self.predictions: dict[bool, list[Tensor]] = {False: [], True: []}  # by: baseline?
 
     def run(self) -> Iterator[FoldProgress]:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        if distributed.is_first():
+            self.folder.mkdir(parents=True, exist_ok=True)
         self.predictions = {False: [], True: []}
         for fold, held_out in enumerate(self.folds):
             for baseline in (False, True) if self.options.baseline else (False,):
                 yield from self.run_fold(fold, held_out, baseline)
         if self.folds and self.options.baseline:
-            self.estimate = self.summarize()
+            self.estimate = distributed.on_first(self.summarize)
 
     @property
     def count(self) -> int:
@@ -143,7 +145,8 @@ class CrossValidation:
             for record in model.trainer.run(until=steps):
                 yield FoldProgress(fold, len(self.folds), baseline, record.step, steps)
             probabilities = predict_held_out(model)
-            write_tensors(path, {"probabilities": probabilities}, mark=marks[0])
+            if distributed.is_first():
+                write_tensors(path, {"probabilities": probabilities}, mark=marks[0])
         self.predictions[baseline].append(probabilities)
 
     def summarize(self) -> Estimate:

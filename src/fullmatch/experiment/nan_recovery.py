@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import torch
 
+from fullmatch import distributed
 from fullmatch.errors import NonFiniteLoss, pluralize
 from fullmatch.experiment.run import Run
 from fullmatch.storage.checkpoints import (
@@ -35,7 +36,9 @@ def train_with_rollback(run: Run) -> Generator[Record]:
             yield from run.records()
             return
         except NonFiniteLoss as error:
-            checkpoint = last_good_checkpoint(run) if len(steps) < RETRIES else None
+            checkpoint = None
+            if len(steps) < RETRIES:
+                checkpoint = distributed.first_then_others(lambda: last_good_checkpoint(run))
             if checkpoint is None and steps:
                 raise NonFiniteLoss(error.step, describe_failure(run, len(steps))) from None
             if checkpoint is None:
@@ -43,7 +46,8 @@ def train_with_rollback(run: Run) -> Generator[Record]:
             restore_in_place(run, checkpoint)
             steps.append(run.state.step)
             run.trainer.rate = reduced_rate(base_rate, steps)
-            run.folder.write_rollbacks(steps)
+            if distributed.is_first():
+                run.folder.write_rollbacks(steps)
             run.notes.append(describe_rollback(steps[-1]))
 
 

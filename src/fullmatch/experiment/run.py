@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from fullmatch import distributed
 from fullmatch.algorithms import name_of
 from fullmatch.config import ExperimentConfig, config_table, fingerprint, identifying_table
 from fullmatch.core import as_spec
@@ -33,7 +36,7 @@ from fullmatch.storage.checkpoints import (
     CheckpointFacts,
     save_checkpoint,
 )
-from fullmatch.storage.features import write_features
+from fullmatch.storage.features import PictureFeatures, write_features
 from fullmatch.storage.metrics_log import LogRecord
 from fullmatch.storage.result import FinalScores, OpenSetScores, RunResult, StrategyResult
 from fullmatch.storage.run_folder import RunFolder
@@ -72,7 +75,7 @@ class Run(Assembly):
     def records(self) -> Iterator[Record]:
         """Train to the end, logging every record and saving in between."""
         training = self.config.training
-        with self.folder.locked():
+        with self.folder.locked() if distributed.is_first() else nullcontext():
             self.write_learned()
             if self.facts is None:
                 self.save()  # so that a run killed before the next one can be resumed
@@ -96,7 +99,8 @@ class Run(Assembly):
     def stops_early(self, record: Record) -> bool:
         """Whether a rule ends the training here; the result says which one."""
         reasons = (rule.reason_to_stop(record) for rule in self.stopping_rules)
-        reason = next(filter(None, reasons), None)
+        # Rules may look at the time, which is not the same in every process.
+        reason = distributed.on_first(lambda: next(filter(None, reasons), None))
         if reason is None or record.step >= self.config.training.steps:
             return False
         self.note_early_stop(reason)
@@ -118,7 +122,7 @@ class Run(Assembly):
         self.notes.append(f"stopped after {self.state.step} of {steps} steps: {reason}")
 
     def write_learned(self) -> None:
-        if self.learned and not self.folder.learned.exists():
+        if distributed.is_first() and self.learned and not self.folder.learned.exists():
             with self.folder.writing():
                 write_tensors(self.folder.learned, self.learned)
 
@@ -130,8 +134,9 @@ class Run(Assembly):
             seconds=round(self.earlier_seconds + record.seconds, 3),
             evaluation={who: summarize_scores(each) for who, each in record.evaluation.items()},
         )
-        with self.folder.writing():
-            self.folder.append_record(line)
+        if distributed.is_first():
+            with self.folder.writing():
+                self.folder.append_record(line)
         if not math.isfinite(record.metrics.get("loss", 0.0)):
             lower = f"--set optimizer.rate={self.config.optimizer.rate / 3:.4g}"
             raise NonFiniteLoss(
@@ -140,6 +145,9 @@ class Run(Assembly):
 
     def save(self) -> None:
         state = self.state
+        state.totals.collect()
+        if not distributed.is_first():
+            return
         facts = CheckpointFacts(
             step=state.step,
             config=self.config_hash,
@@ -175,7 +183,8 @@ class Run(Assembly):
             raise UserError(f"{name} does not belong to {self.folder.path}: {error}") from None
         self.facts = facts
         self.recovery.append(f"resumed at step {facts.step}")
-        self.folder.truncate_metrics(facts.metrics_size)
+        if distributed.is_first():
+            self.folder.truncate_metrics(facts.metrics_size)
 
     @property
     def earlier_seconds(self) -> float:
@@ -214,6 +223,14 @@ class Run(Assembly):
         return config_table(self.config, name_of)
 
     def finish(self) -> None:
+        """Predict the test images in all processes; write everything in the first."""
+        features = gather_features(self)
+        tested = {} if self.dataset.test_labels is None else self.predict_test()
+        self.result = distributed.on_first(lambda: self.write_outputs(features, tested))
+
+    def write_outputs(
+        self, features: PictureFeatures | None, tested: dict[str, Tensor]
+    ) -> RunResult:
         """Write the model, the predictions and the result."""
         self.classifier("teacher").save(
             self.folder.model,
@@ -221,12 +238,12 @@ class Run(Assembly):
             spec=self.table()["algorithm"],
             task=self.task,
         )
-        if (features := gather_features(self)) is not None:
+        if features is not None:
             write_features(self.folder.features, features)
         records = self.folder.read_records()
-        scores = self.score_test(records)
+        scores = self.score_test(records, tested)
         accuracy = scores["teacher"].top1 if scores else None
-        self.result = RunResult(
+        result = RunResult(
             algorithm=self.table()["algorithm"],
             data=self.dataset.name,
             classes=tuple(self.dataset.classes),
@@ -250,14 +267,16 @@ class Run(Assembly):
             strategies=self.strategies,
             health=(*self.leaks, *assess(records, self.monitor.context, accuracy)),
         )
-        self.folder.write_result(self.result)
+        self.folder.write_result(result)
+        return result
 
-    def score_test(self, records: list[LogRecord]) -> dict[str, FinalScores]:
+    def score_test(
+        self, records: list[LogRecord], probabilities: dict[str, Tensor]
+    ) -> dict[str, FinalScores]:
         """Final scores on the test images, whose predictions are saved; empty without any."""
         labels = self.dataset.test_labels
         if labels is None:
             return {}
-        probabilities = self.predict_test()
         write_tensors(
             self.folder.predictions,
             {"probabilities": probabilities["teacher"].float(), "labels": labels},

@@ -1,6 +1,7 @@
 """Start a new run in its folder, or resume one from its newest checkpoint."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 
 import tomli_w
@@ -45,14 +46,18 @@ def start(
 
     `accept` may refuse what the run is made of before that.
     """
-    config, inputs = load_inputs(config, source)
+    asked = config  # one process reads before the others, since it may have to download
+    config, inputs = distributed.first_then_others(lambda: load_inputs(asked, source))
     if config.model.body != "trained":
         return start_pretrained(config, folder, inputs, accept, options, choose)
-    threads = None if folder.is_baseline else THREADS.settle(config, inputs.dataset)
+    given = folder.is_baseline or distributed.world_size() > 1
+    threads = None if given else THREADS.settle(config, inputs.dataset)
     run = Run(folder, config, inputs)
     run.notes += [threads] if threads else []
     accept(run)
-    run.folder = folder.make(lambda made: write_settings(made, config, inputs))
+    run.folder = distributed.on_first(
+        lambda: folder.make(lambda made: write_settings(made, config, inputs))
+    )
     return run
 
 
@@ -100,7 +105,7 @@ def choose_config(
 
 def check_algorithm(config: ExperimentConfig, inputs: RunInputs) -> None:
     """Refuse wrong settings before any work is done."""
-    if distributed.processes() > 1:
+    if distributed.world_size() > 1:
         raise UserError(
             f"model.body = {config.model.body} trains in one process; start it without torchrun"
         )
@@ -133,8 +138,9 @@ def resume(
 ) -> Run:
     """A run continued from its newest undamaged checkpoint."""
     config = read_config(folder)
-    with folder.locked():
+    with folder.locked() if distributed.is_first() else nullcontext():
         checkpoint, damaged = newest_checkpoint(folder.checkpoints)
+        distributed.require_same({"checkpoints": str(checkpoint and checkpoint.facts.step)})
         if checkpoint is None and (damaged or folder.metrics_size()):
             raise UserError(
                 f"{folder.path} has no usable checkpoint "

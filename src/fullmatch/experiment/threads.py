@@ -79,7 +79,7 @@ def may_choose(config: ExperimentConfig) -> bool:
         choose_device().type == "cpu"
         and config.training.threads is None
         and config.model.body == "trained"
-        and distributed.processes() == 1
+        and distributed.world_size() == 1
         and not any(os.environ.get(name) for name in VARIABLES)
     )
 

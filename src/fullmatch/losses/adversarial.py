@@ -28,12 +28,13 @@ def adversarial_perturbation(
     xi: float = 1e-6,
     epsilon: float = 6.0,
     iterations: int = 1,
+    direction: Tensor | None = None,
 ) -> Tensor:
     """A perturbation of length epsilon per image, by power iteration; without gradient.
 
     `torch.func.grad` differentiates only with respect to the perturbation, so the parameters get
     no gradient, and it can be traced, unlike `torch.autograd.grad`. `predict` must not write to
-    buffers: give batch norms copies of theirs.
+    buffers: give batch norms copies of theirs. The search starts at `direction`, or at random.
     """
     check_tensors(images=images, probs=probs)
     if images.ndim < 2 or not images.is_floating_point():
@@ -56,7 +57,7 @@ def adversarial_perturbation(
         return cross_entropy(predict(images + perturbation), probs)
 
     with torch.no_grad():
-        direction = torch.randn_like(images)
+        direction = torch.randn_like(images) if direction is None else direction
         for _ in range(iterations):
             direction = torch.func.grad(divergence)(xi * normalize_rows(direction))
         return epsilon * normalize_rows(direction)

@@ -1,5 +1,7 @@
 """FreeMatch's fairness loss, meant to keep predictions from concentrating on a few classes."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -11,6 +13,7 @@ def self_adaptive_fairness(
     weight: Tensor,  # (U,) 1 where selected, else 0
     mean_probs: Tensor,  # (C,) running mean of the weak predictions
     mean_labels: Tensor,  # (C,) running frequency of their largest class
+    total: Callable[[Tensor], Tensor] = lambda value: value,  # the sum over all processes
 ) -> Tensor:
     """Negative cross-entropy between the running mean prediction and that of the strong views.
 
@@ -26,10 +29,10 @@ def self_adaptive_fairness(
         check_shape(name, mean, *strong_logits.shape[1:])
     probs = zero_rows(widen(strong_logits), weight == 0).softmax(dim=1)
     selected = weight.to(probs.dtype)
-    count = selected.sum()
+    count = total(selected.sum())
     labels = torch.zeros_like(mean_labels, dtype=probs.dtype)
-    labels.scatter_add_(0, probs.argmax(dim=1), selected)
-    mean = (selected[:, None] * probs).sum(dim=0) / count.clamp(min=1)
+    labels = total(labels.scatter_add_(0, probs.argmax(dim=1), selected))
+    mean = total((selected[:, None] * probs).sum(dim=0)) / count.clamp(min=1)
     target = _per_label(widen(mean_probs), widen(mean_labels))
     current = _per_label(mean, labels / count.clamp(min=1))
     return (target * (current + 1e-12).log()).sum().where(count > 0, 0.0)

@@ -6,6 +6,7 @@ Only shapes, dtypes and Python values of arguments are checked, so nothing waits
 """
 
 import math
+from collections.abc import Callable
 from numbers import Integral
 from typing import Literal, NamedTuple, get_args
 
@@ -157,9 +158,17 @@ def adaptive_negative_of(
 
 
 def entropy_meaning_of(
-    views: PreparedViews, selected: Tensor, form: Form, reduction: Reduction, ceiling: float | None
+    views: PreparedViews,
+    selected: Tensor,
+    form: Form,
+    reduction: Reduction,
+    ceiling: float | None,
+    average: Callable[[Tensor], Tensor] = lambda count: count,
 ) -> Tensor:
-    """`entropy_meaning` of prepared views."""
+    """`entropy_meaning` of prepared views.
+
+    `average` is the mean of a count over all processes, each of which has a part of the batch.
+    """
     log_p, log1m_p = views.log_p, views.log1m_p
     others = ~(views.target | views.negative)
     mean = (log_p.exp() * others).sum(dim=1, keepdim=True) / others.sum(dim=1, keepdim=True)
@@ -168,7 +177,7 @@ def entropy_meaning_of(
     entries = _weighted(views, others, "selected", selected, ceiling)
     if reduction == "paper":
         return (entries * loss).sum() / loss.numel()
-    total = entries.sum().clamp(min=torch.finfo(entries.dtype).tiny)
+    total = average(entries.sum()).clamp(min=torch.finfo(entries.dtype).tiny)
     return (entries / total * loss).sum()
 
 

@@ -1,5 +1,7 @@
 """Losses that teach which classes an image does not show."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -47,11 +49,15 @@ def low_probability_negative(
     return mean_or_zero(losses if weight is None else weight.detach() * losses)
 
 
-def negative_learning(logits: Tensor, negative: Tensor) -> Tensor:  # (U, C), (U, C) bool
+def negative_learning(
+    logits: Tensor,  # (U, C)
+    negative: Tensor,  # (U, C) bool
+    average: Callable[[Tensor], Tensor] = lambda count: count,
+) -> Tensor:
     """-log(1 - p) of each row's negative classes, averaged over them, then over the rows with any.
 
     0, with gradient 0, if no row has a negative class. A row without any adds exactly 0, even if
-    its logits are not finite.
+    its logits are not finite. `average` is the mean of a count over all processes.
     """
     check_tensors(logits=logits, negative=negative)
     check_logits("logits", logits)
@@ -62,4 +68,5 @@ def negative_learning(logits: Tensor, negative: Tensor) -> Tensor:  # (U, C), (U
     loss = -log1m_softmax(zero_rows(logits, count == 0))
     loss = loss.masked_fill(entries == 0, 0)
     loss = (entries * loss).sum(dim=1) / count.clamp(min=1)
-    return loss.sum() / (count > 0).sum().clamp(min=1)
+    rows = average((count > 0).to(loss.dtype).sum())
+    return loss.sum() / rows.clamp(min=torch.finfo(loss.dtype).tiny)

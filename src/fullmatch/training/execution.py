@@ -5,7 +5,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import nn
@@ -45,13 +45,13 @@ def resolve_execution(
                 "auto, or use compiled"
             )
         requested = "eager" if requested == "auto" else requested
-    if distributed.processes() > 1:
-        if requested not in ("auto", "eager"):
+    if distributed.world_size() > 1:
+        if requested in ("graph", "recorded"):
             raise UserError(
-                f"training.execution = {requested} is for a single process; leave it at auto "
-                "under torchrun, which trains eagerly"
+                f"training.execution = {requested} is for a single process; under torchrun leave "
+                "it at auto, which trains eagerly, or use compiled"
             )
-        return "eager"
+        requested = "eager" if requested == "auto" else requested
     if requested == "auto":
         if device.type != "cuda" or not has_triton():
             return "eager"
@@ -94,7 +94,7 @@ def compile_augmentation(module: Augmentation | CachedViews) -> Callable[[RawBat
     return lambda raw: compiled(raw, module.draw(raw))
 
 
-def compile_loss(module: nn.Module) -> Callable[..., Any]:
+def compile_loss(module: nn.Module) -> nn.Module:
     """Compile with options that prefer recomputing a value to storing it.
 
     A step is limited by memory bandwidth, so cheap values are recomputed wherever they are read.
@@ -108,7 +108,10 @@ def compile_loss(module: nn.Module) -> Callable[..., Any]:
         "realize_opcount_threshold": 200,
         "realize_acc_reads_threshold": 32,
     }
-    return torch.compile(module, fullgraph=True, dynamic=False, options=options)
+    # torch's own synchronized batch norm, on several GPUs, breaks a graph in two.
+    whole = distributed.world_size() == 1
+    compiled: Any = torch.compile(module, fullgraph=whole, dynamic=False, options=options)
+    return cast(nn.Module, compiled)
 
 
 def explain_out_of_memory(

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from fullmatch import distributed
 from fullmatch.config import OptimizerConfig
-from fullmatch.core import Algorithm, Network
+from fullmatch.core import Algorithm, DerivedMemory, Network
 from fullmatch.errors import UserError
 from fullmatch.training.optimizer import (
     build_optimizer,
@@ -152,6 +152,10 @@ class TrainState:
                 shape, expected = tuple(state[name].shape), tuple(tensor.shape)
                 raise ValueError(f"{name} has the shape {shape}, expected {expected}")
             tensor.copy_(state[name])
+        for module in self.algorithm.modules():
+            if isinstance(module, DerivedMemory):
+                module.derive_memory()
+        self.totals.keep_in_first()
         self.step = step
 
 
@@ -192,12 +196,22 @@ class MetricTotals:
             parts += [value.view(2)] if value.dim() else [value.view(1), self.one]
         self.sums[: len(self.names)].add_(torch.cat(parts).view(-1, 2))
 
+    def collect(self) -> None:
+        """Move the sums of all processes to the first one, which saves and logs them."""
+        if distributed.world_size() > 1:
+            self.sums.copy_(distributed.total(self.sums))
+            self.keep_in_first()
+
+    def keep_in_first(self) -> None:
+        """After they were loaded from where the first process has saved them."""
+        if not distributed.is_first():
+            self.sums.zero_()
+
     def read(self) -> dict[str, float]:
         """Means since the last call; a ratio with a denominator of 0 is left out."""
         if not self.names:
             return {}
-        with distributed.collective():
-            rows = distributed.total(self.sums[: len(self.names)]).tolist()
+        rows = distributed.total(self.sums[: len(self.names)]).tolist()
         self.sums.zero_()
         return {
             name: numerator / denominator

@@ -2,10 +2,13 @@
 
 import contextlib
 import math
+import warnings
 from collections.abc import Callable
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from fullmatch import distributed
 from fullmatch.augment.views import Augmenter
@@ -27,10 +30,16 @@ class Augmentation(nn.Module):
         self.join_labeled = join_labeled  # the labeled views as one, of several times the images
 
     def draw(self, raw: RawBatch) -> tuple[Tensor, ...]:
-        """The random numbers of every view, in order."""
-        labeled = (self.augment.draw(raw.labeled, view) for view in self.views.labeled)
-        unlabeled = (self.augment.draw(raw.unlabeled, view) for view in self.views.unlabeled)
-        return (*labeled, *unlabeled)
+        """The random numbers of every view, in order.
+
+        Every process draws those of the whole batch, which do not depend on how it is shared.
+        """
+        labeled = [(raw.labeled, view) for view in self.views.labeled]
+        pairs = labeled + [(raw.unlabeled, view) for view in self.views.unlabeled]
+        processes, rank = distributed.world_size(), distributed.rank()
+        return tuple(
+            self.augment.draw(images, view, processes)[:, rank::processes] for images, view in pairs
+        )
 
     @torch.no_grad()
     def forward(self, raw: RawBatch, chances: tuple[Tensor, ...] | None = None) -> Batch:
@@ -78,6 +87,27 @@ class Loss(nn.Module):
         return Objective(objective.loss, metrics)
 
 
+def share_loss(loss: nn.Module, *, static: bool) -> Callable[[Batch, Tensor], Objective]:
+    """The loss; gradients become their mean over all processes while the backward pass runs.
+
+    Buffers are not sent: every process computes the same ones from gathered rows. A parameter may
+    have no gradient, as a head that a method replaces. Which ones is the same in every step: with
+    `static`, torch finds out once. It cannot in compiled code, for a step in parts, or where
+    several losses share parameters.
+    """
+    if distributed.world_size() == 1:
+        return loss
+    # The new name of the first option does not exist in earlier versions of torch.
+    warnings.filterwarnings("ignore", message="`broadcast_buffers` is deprecated")
+    return DistributedDataParallel(
+        loss,
+        broadcast_buffers=False,
+        gradient_as_bucket_view=True,
+        static_graph=static,
+        find_unused_parameters=not static,
+    )
+
+
 class TrainingStep:
     """Forward, backward, update and moving average; the same code eager, compiled or recorded.
 
@@ -112,8 +142,7 @@ class TrainingStep:
         mark("start")
         raw = take_unlabeled(self.feed.batch(), self.phase.unlabeled)
         parts = split_batch(raw, self.accumulate)
-        metrics = [self.add_gradients(raw) for raw in parts]
-        distributed.average_gradients(self.parameters)
+        metrics = [self.add_gradients(raw, last=raw is parts[-1]) for raw in parts]
         mark("backward")
         if self.clip:
             for group in self.clipped:
@@ -125,16 +154,22 @@ class TrainingStep:
             state.totals.add(each, self.phase.self_supervised)
         mark("update")
 
-    def add_gradients(self, raw: RawBatch) -> dict[str, Tensor]:
-        """Of a batch, or of its share in one; returns the metrics."""
+    def add_gradients(self, raw: RawBatch, *, last: bool) -> dict[str, Tensor]:
+        """Of a batch, or of its share in one; returns the metrics.
+
+        Processes share their gradients with those of the last part.
+        """
         state, mark = self.state, self.mark
         batch = self.augmentation(raw)
         mark("augmentation")
-        with autocast(state.device, self.bf16):
-            objective = self.loss(batch, state.progress)
-        mark("forward")
-        share = objective.loss if self.accumulate == 1 else objective.loss / self.accumulate
-        share.backward()  # type: ignore[no-untyped-call]
+        loss = self.loss
+        waits = not last and isinstance(loss, DistributedDataParallel)
+        with cast(Any, loss).no_sync() if waits else contextlib.nullcontext():
+            with autocast(state.device, self.bf16):
+                objective = loss(batch, state.progress)
+            mark("forward")
+            share = objective.loss if self.accumulate == 1 else objective.loss / self.accumulate
+            share.backward()  # type: ignore[no-untyped-call]
         return checked_metrics(objective)
 
 

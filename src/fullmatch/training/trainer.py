@@ -13,6 +13,8 @@ from fullmatch.training.randomness import preserve_rng, seed_step
 from fullmatch.training.schedule import Schedule
 from fullmatch.training.state import TrainState
 
+AGREE_EVERY = 8  # steps after which several processes agree whether to pause
+
 
 @dataclass(frozen=True)
 class Record:
@@ -37,15 +39,12 @@ class Trainer:
         *,
         seed: int,
         evaluate: Callable[[], dict[str, Scores]] | None = None,
-        announce: Callable[[str], None] | None = None,
     ) -> None:
         self.state, self.feed, self.advance = state, feed, advance
         self.schedule, self.seed = schedule, seed
         self.rate = schedule.rate  # may be replaced, to continue after a NaN loss
         self.evaluate = evaluate
-        # Tells other processes what is next, so that they do it too.
-        self.announce: Callable[[str], None] = announce or (lambda what: None)
-        self.stop = False  # set by a signal handler; the loop pauses after the current step
+        self.stop = False  # set by a signal handler; the loop pauses soon after the current step
         self.seconds = 0.0
 
     def run(self, until: int) -> Iterator[Record]:
@@ -61,14 +60,12 @@ class Trainer:
         state, schedule = self.state, self.schedule
         started = time.perf_counter()
         state.train()
-        while not self.stop:
-            self.announce("step")
+        while not self.pauses():
             self.take_step()
             last = state.step >= until
             due = self.evaluate is not None and (state.step % schedule.evaluate_every == 0 or last)
             if due or last or state.step % schedule.log_every == 0:
                 # Read first: this waits for the device, so the time is correct.
-                self.announce("read")
                 metrics = state.totals.read() | {"rate": self.rate(state.step - 1)}
                 self.seconds += time.perf_counter() - started
                 scores = self.evaluate() if due and self.evaluate is not None else {}
@@ -78,17 +75,23 @@ class Trainer:
         if state.device.type == "cuda":
             torch.cuda.synchronize()
         self.seconds += time.perf_counter() - started
-        return Record(state.step, seconds=self.seconds, paused=self.stop)
+        return Record(state.step, seconds=self.seconds, paused=self.pauses())
+
+    def pauses(self) -> bool:
+        """Whether to pause here; several processes do if one of them was told to."""
+        if distributed.world_size() == 1:
+            return self.stop
+        if self.state.step % AGREE_EVERY:
+            return False
+        return bool(distributed.maximum(torch.tensor(float(self.stop))))
 
     def take_step(self) -> None:
-        """One step, which every process takes at the same time."""
         state = self.state
         self.feed.seek(state.step)
         state.set_rate(self.rate(state.step))
         if self.schedule.ema is not None:
             state.decay.fill_(self.schedule.ema(state.step))
         state.progress.fill_(state.step / self.schedule.steps)
-        seed_step(self.seed, state.step, distributed.rank(), state.device)
-        with distributed.collective():
-            self.advance()
+        seed_step(self.seed, state.step, 0, state.device)
+        self.advance()
         state.step += 1

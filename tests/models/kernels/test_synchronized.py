@@ -30,16 +30,16 @@ def train_once(body: WideResNet, x: Tensor) -> dict[str, Tensor]:
     """Gradients and statistics after a backward pass; the loss is not linear in the images."""
     logits = body.classify(body.feature_map(x).mean(dim=(2, 3)))
     logits.square().mean().backward()
-    distributed.average_gradients(list(body.parameters()))
-    gradients = {name: p.grad for name, p in body.named_parameters() if p.grad is not None}
+    gradients = {
+        name: distributed.mean(p.grad) for name, p in body.named_parameters() if p.grad is not None
+    }
     return gradients | {name: b for name, b in body.named_buffers() if b.is_floating_point()}
 
 
 def train_on_half() -> dict[str, Tensor]:
     body = network()
     assert synchronize_batch_norms(body) == 0
-    with distributed.collective():
-        return train_once(body, images().chunk(2)[distributed.rank()])
+    return train_once(body, distributed.own_rows(images()))
 
 
 def test_two_halves_equal_the_whole(tmp_path: Path) -> None:
@@ -60,6 +60,14 @@ def test_names_and_results_of_a_single_process_are_unchanged() -> None:
     assert mean is not None
     assert other is not None
     assert torch.equal(mean, other)
+
+
+def test_a_gpu_has_the_one_of_torch() -> None:
+    body = network()
+    assert synchronize_batch_norms(body, gpu=True) == 0
+    norms = [module for module in body.modules() if isinstance(module, nn.SyncBatchNorm)]
+    assert len(norms) == 7
+    assert body.eval()(images()).logits.shape == (8, 5)
 
 
 def test_batch_norms_of_other_networks() -> None:

@@ -34,4 +34,5 @@ class OnePassBatchNorm(nn.BatchNorm2d):
             variance.lerp_(batch_variance * (count / max(count - 1, 1)), self.momentum)
         scale = self.weight * (batch_variance + self.eps).rsqrt()
         shift = self.bias - batch_mean * scale
-        return (x.float() * scale[:, None, None] + shift[:, None, None]).to(x.dtype)
+        wide = x if x.dtype == torch.float64 else x.float()
+        return (wide * scale[:, None, None] + shift[:, None, None]).to(x.dtype)

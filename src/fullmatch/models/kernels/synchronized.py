@@ -1,6 +1,7 @@
-"""Synchronized batch norm: several GPUs train as one would with all of their images."""
+"""Synchronized batch norm: several processes train as one would with all of their images.
 
-from typing import cast
+On GPUs it is torch's own, which does not run on a CPU: there it is ours.
+"""
 
 import torch
 from torch import Tensor, nn
@@ -15,16 +16,16 @@ class SynchronizedBatchNorm(OnePassBatchNorm):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or distributed.world_size() == 1:
             return super().forward(x)
-        wide = x.float()
+        wide = x if x.dtype == torch.float64 else x.float()
         sums = torch.stack([wide.sum(dim=(0, 2, 3)), wide.square().sum(dim=(0, 2, 3))])
-        sums = cast(Tensor, distributed.Sum.apply(sums))
+        sums = distributed.total(sums)
         count = distributed.world_size() * x.numel() // x.shape[1]
         batch_mean, mean_square = (sums / count).unbind()
         batch_variance = (mean_square - batch_mean.square()).clamp(min=0)
         return self.normalize(x, batch_mean, batch_variance, count)
 
 
-def synchronize_batch_norms(network: nn.Module) -> int:
+def synchronize_batch_norms(network: nn.Module, *, gpu: bool = False) -> int:
     """Synchronize the 2-d batch norms of a network in place; return how many others it has.
 
     Only their class changes: place, parameters and names stay the same.
@@ -32,7 +33,8 @@ def synchronize_batch_norms(network: nn.Module) -> int:
     unsynchronized = 0
     for module in network.modules():
         if type(module) in (nn.BatchNorm2d, OnePassBatchNorm) and module.track_running_stats:
-            module.__class__ = SynchronizedBatchNorm
+            module.__class__ = nn.SyncBatchNorm if gpu else SynchronizedBatchNorm
+            module.__dict__["process_group"] = None  # all processes
         elif isinstance(module, nn.modules.batchnorm._BatchNorm):
             unsynchronized += 1
     return unsynchronized
