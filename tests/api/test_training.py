@@ -160,12 +160,19 @@ def test_finishing_a_complete_training_is_no_early_stop(here: Path) -> None:
 
 
 def test_settings_as_a_mapping_or_as_in_the_command() -> None:
-    settings = {"data.flip": True, "model.sizes": (32, 64), "model.start": None, "a.b": "x"}
+    settings = {
+        "data.flip": True,
+        "model.sizes": (32, 64),
+        "model.start": None,
+        "a.b": "x",
+        "c": ["y", "z, w"],
+    }
     assert to_assignments(settings) == [
         "data.flip=true",
         "model.sizes=[32, 64]",
         "model.start=none",
         "a.b=x",
+        "c=[y, 'z, w']",
     ]
     assert to_assignments(["a=1", "b=2"]) == ["a=1", "b=2"]
     assert to_assignments("a=1") == ["a=1"]

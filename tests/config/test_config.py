@@ -174,9 +174,18 @@ def test_tuples_are_lists_in_toml_and_comma_separated_in_overrides() -> None:
     class Shapes:
         sides: tuple[float, ...] = (1.0,)
         kind: Literal["a", "b"] = "a"
+        names: tuple[str, ...] = ()
 
     assert from_table(Shapes, {"sides": [1, 2.5]}).sides == (1.0, 2.5)
-    assert from_table(Shapes, parse_overrides(["sides=1,2.5"])).sides == (1.0, 2.5)
+    for text in ("1,2.5", " [ 1, 2.5 , ]", "['1', \"2.5\"]"):
+        assert from_table(Shapes, parse_overrides([f"sides={text}"])).sides == (1.0, 2.5)
+    for text, expected in {
+        '["8", "9"]': ("8", "9"),
+        "red fox,it's": ("red fox", "it's"),
+        "'a, b',\"c\"": ("a, b", "c"),
+        "[]": (),
+    }.items():
+        assert from_table(Shapes, parse_overrides([f"names={text}"])).names == expected
     with pytest.raises(UserError, match="sides is 3, expected a list"):
         from_table(Shapes, {"sides": 3})
 

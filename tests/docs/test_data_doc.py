@@ -8,8 +8,9 @@ import pytest
 from cyclopts import App
 
 from fullmatch.cli.commands.train import train
-from fullmatch.data import load
+from fullmatch.data import find_benchmark, load
 from fullmatch.data.sources import picture_files, table_parts
+from fullmatch.data.sources.places import data_exists
 from fullmatch.data.stores import arrow
 from fullmatch.experiment.settings import read_config, resolve
 from fullmatch.storage.run_folder import RunFolder
@@ -66,6 +67,8 @@ def test_every_data_set_is_read(name: str, tmp_path: Path, monkeypatch: pytest.M
     for shard in ("000", "001"):
         write_shard(Path(f"shards-{shard}.tar"), members(files, labels))
     source = load(name)
+    assert find_benchmark(name) is None
+    assert data_exists(name)
     assert source.images.shape == (1, 8, 8)
     assert source.num_classes == 2
     assert (source.test is not None) is ("test" in name)

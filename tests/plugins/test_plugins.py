@@ -128,4 +128,5 @@ def test_an_installed_package_offers_a_method(
 
 def test_what_is_a_reference() -> None:
     assert is_reference("package.module:Class")
-    assert not any(map(is_reference, ["sgd", "C:\\data", "shards-{0..9}.tar", "a b:c", ":x", "x:"]))
+    others = ["sgd", "hf:name", "timm:name", "C:\\data", "shards-{0..9}.tar", "a b:c", ":x", "x:"]
+    assert not any(map(is_reference, others))

@@ -43,7 +43,8 @@ def format_value(value: object) -> str:
     if isinstance(value, bool | None):
         return str(value).lower()
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"[{', '.join(map(format_value, value))}]"
+        items = [format_value(item) for item in value]
+        return f"[{', '.join(f'{item!r}' if ',' in item else item for item in items)}]"
     return str(value)
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import NoneType, UnionType
@@ -14,6 +15,10 @@ T = TypeVar("T")
 SettingsTable = dict[str, Any]
 LARGEST = 2**63  # of integers: larger ones do not fit into a float or a tensor
 TYPE_NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
+
+
+# Of a list on the command line: in double quotes, in single ones, or without any.
+LIST_ITEM = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([^,]*[^,\s]))\s*(?:,|$)""")
 
 
 class Text(str):
@@ -58,12 +63,17 @@ def convert(value: Any, to: Any, where: str) -> Any:
         return str(value)
     if get_origin(to) is tuple:
         if isinstance(value, Text):
-            parts = value.strip().removeprefix("[").removesuffix("]").split(",")
-            values: list[Any] = [Text(part.strip()) for part in parts if part.strip()]
+            values: list[Any] = split_list(value)
         else:
             values = require_type(value, list, "a list", where)
         return tuple(convert(part, get_args(to)[0], where) for part in values)
     return convert_scalar(value, to, where)
+
+
+def split_list(text: str) -> list[Any]:
+    """The items of `[a, b]` or `a, b`; quotes around one are dropped, and may hold a comma."""
+    items = LIST_ITEM.findall(text.strip().removeprefix("[").removesuffix("]"))
+    return [Text("".join(item)) for item in items]
 
 
 def convert_scalar(value: Any, to: Any, where: str) -> Any:

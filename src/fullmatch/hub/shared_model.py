@@ -123,7 +123,7 @@ def refuse_code(config: Mapping[str, Any], where: str, reason: str) -> None:
     sections += views.values() if isinstance(views, Mapping) else []
     for section in sections:
         name = section.get("name") if isinstance(section, Mapping) else None
-        if isinstance(name, str) and is_reference(name) and not name.startswith("timm:"):
+        if isinstance(name, str) and is_reference(name):
             raise UserError(f"{where} needs the code {name}, and {reason}")
 
 

@@ -103,7 +103,10 @@ def load_test_source(folder: RunFolder, data: str | None) -> Source:
 def check_test_images(source: Source, classifier: Classifier) -> tuple[ImageStore, Tensor]:
     """The test images and their labels; `UserError` if the model cannot be scored on them."""
     if source.test is None or source.test_labels is None:
-        raise UserError(f"{source.name} has no test images; add a folder test/CLASS/*")
+        raise UserError(
+            f"{source.name} has no test images; add a folder test/CLASS/*, a column `split`, or a "
+            "file whose name begins with test"
+        )
     if source.classes != classifier.classes:
         raise UserError(
             f"{source.name} has classes {', '.join(source.classes)}, but the model knows "

@@ -14,7 +14,8 @@ from typing import Any
 
 from fullmatch.errors import UserError, did_you_mean
 
-_REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+# Data on the hub (hf:NAME) and networks of timm (timm:NAME) have the same form.
+_REFERENCE = re.compile(r"(?!hf:|timm:)[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 def is_reference(name: str) -> bool:
@@ -76,7 +77,7 @@ def refuse_unnamed(
     """`UserError` for code that a file names, but neither a config nor an earlier import."""
     for name in references:
         module = name.partition(":")[0]
-        if not name.startswith("timm:") and module not in sys.modules and name not in named():
+        if module not in sys.modules and name not in named():
             raise UserError(
                 f"{where} names code that would be run, {name}; if you trust it, import {module} "
                 "before loading the file, or load the folder of its run"

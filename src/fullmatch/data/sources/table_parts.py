@@ -134,7 +134,10 @@ def join_parts(
         for part in by_split[UNLABELED]
     ]
     if not sum(len(part.pictures) for part in train):
-        raise UserError(f"no pictures to train on in {name}; add rows that are not for testing")
+        raise UserError(
+            f"no pictures to train on in {name}; name files for training too, such as "
+            "'{train,test}.parquet', or add rows that are not for testing"
+        )
     test = _choose_test(by_split, notes)
     order = _class_order([*train, *test])
     used, tested = _used_names(train), _used_names(test)
