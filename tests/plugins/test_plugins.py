@@ -109,7 +109,7 @@ def test_names(workplace: Path) -> None:
 
 
 def test_an_installed_package_offers_a_method(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     about = workplace / "own_things-1.0.dist-info"
     about.mkdir()
@@ -122,6 +122,10 @@ def test_an_installed_package_offers_a_method(
     assert type(spec) is load_object("own_things:EntropyMatch", "algorithm")
     assert name_of(spec) == "entropymatch"
     assert is_algorithm("entropymatch")
+    main(["list", "algorithms"])
+    output = capsys.readouterr().out
+    assert "entropymatch" in output
+    assert "own_things:EntropyMatch, of an installed package" in output
     with pytest.raises(UserError, match="did you mean 'entropymatch'"):
         algorithm("entropymatsh")
 

@@ -74,6 +74,7 @@ __all__ = [
     "is_full",
     "name_of",
     "names",
+    "offered",
 ]
 
 ALGORITHMS: dict[str, type[SpecLike]] = {
@@ -128,10 +129,10 @@ def find_class(plain: str, name: str) -> Any:
         return ALGORITHMS[plain]
     if is_reference(plain):
         return load_object(plain, "algorithm")
-    offered = installed(GROUP)
-    if plain in offered:
-        return load_installed(offered[plain], "algorithm")
-    hint = did_you_mean(name, [*names(), *ALIASES, *offered])
+    entries = installed(GROUP)
+    if plain in entries:
+        return load_installed(entries[plain], "algorithm")
+    hint = did_you_mean(name, [*names(), *ALIASES, *entries])
     raise UserError(f"unknown algorithm {name!r} (see: fullmatch list algorithms){hint}")
 
 
@@ -145,6 +146,11 @@ def names() -> list[str]:
     """Every name that `algorithm` accepts, except the aliases."""
     full_names = [f"full-{n}" for n, cls in ALGORITHMS.items() if isinstance(cls(), SupportsFull)]
     return [*ALGORITHMS, *full_names]
+
+
+def offered() -> dict[str, str]:
+    """The methods of installed packages, by name, each with what it stands for."""
+    return {name: entry.value for name, entry in installed(GROUP).items()}
 
 
 def name_of(spec: object) -> str:

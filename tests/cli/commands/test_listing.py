@@ -15,8 +15,9 @@ def test_algorithms(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     for name in ALGORITHMS:
         assert any(line.startswith(f"{name} ") for line in lines)
-    assert "fullmatch = full-fixmatch" in lines[-1]
-    assert "fullflex = full-flexmatch" in lines[-1]
+    assert "fullmatch = full-fixmatch" in lines[-2]
+    assert "fullflex = full-flexmatch" in lines[-2]
+    assert "module:Class" in lines[-1]
 
 
 def test_datasets(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

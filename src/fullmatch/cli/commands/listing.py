@@ -32,7 +32,7 @@ def list_(what: What, /, *, settings: bool = False) -> None:
 
 
 def list_algorithms() -> None:
-    from fullmatch.algorithms import ALGORITHMS, ALIASES, About, SupportsFull, algorithm
+    from fullmatch.algorithms import ALGORITHMS, ALIASES, About, SupportsFull, algorithm, offered
     from fullmatch.core import as_spec
     from fullmatch.display.terminal import TextTable
 
@@ -44,9 +44,12 @@ def list_algorithms() -> None:
         views = "-" if spec.views is None else " + ".join(spec.views.unlabeled) or "labeled only"
         year = str(about.year) if about.year else "-"
         table.add(name, about.paper, year, about.idea, views, about.memory, full)
+    for name, reference in offered().items():  # not imported for a list
+        table.add(name, "-", "-", f"{reference}, of an installed package", "-", "-", "-")
     table.show()
     aliases = ", ".join(f"{alias} = {target}" for alias, target in ALIASES.items())
     print(f"full-NAME adds the entropy meaning and adaptive negative losses; {aliases}.")
+    print("Or your own: --algorithm module:Class.")
 
 
 def list_settings() -> None:
@@ -75,7 +78,8 @@ def list_datasets() -> None:
         table.add(name, str(facts.num_classes), f"{facts.train:,}", f"{facts.test:,}", size, files)
     table.show()
     print(f"Data folder: {data_root().absolute()}; to use another, set FULLMATCH_DATA=FOLDER")
-    print("Or your own pictures: a folder with labeled/CLASS/* and unlabeled/*, a CSV, an NPZ.")
+    print("Or your own pictures: a folder with labeled/CLASS/* and unlabeled/*, a CSV, an NPZ,")
+    print("Parquet or Arrow files, tar shards, hf:PATH, hf:NAME, or module:function.")
 
 
 def list_models() -> None:
