@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,15 @@ def test_unwritable_path(tmp_path: Path) -> None:
         write_page(tmp_path / "no" / "report.html", "")
     with pytest.raises(UserError, match="cannot write"):
         write_page(tmp_path, "")
+
+
+def test_pipes_and_huge_files_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.touch()
+    os.truncate(path, 2**40)
+    with pytest.raises(UserError, match="is not a fullmatch report"):
+        write_page(path, "")
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(UserError, match="not a regular file; choose another with --out"):
+        write_page(path, "")

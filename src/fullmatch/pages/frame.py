@@ -18,7 +18,7 @@ from fullmatch.storage.atomic import explained_errors, write_text
 
 GENERATOR = '<meta name="generator" content="fullmatch report">'  # in every page, old ones too
 NONE: Mapping[str, str] = {}
-HEAD_SIZE = 4000  # characters at the start of a page in which that line stands
+HEAD_SIZE = 4000  # bytes at the start of a page in which that line stands
 
 
 class Section(NamedTuple):
@@ -103,13 +103,18 @@ def write_page(path: Path, text: str) -> None:
 
 
 def require_replaceable(path: Path) -> None:
-    """`UserError` if a file is there that fullmatch did not write."""
+    """`UserError` if a file is there that fullmatch did not write; a huge one is not read."""
     with explained_errors(path):
         if path.is_symlink() and not path.exists():  # it would put a file anywhere
             raise UserError(f"{path} is a link that leads nowhere; choose another file with --out")
-        if path.exists():
-            head = path.read_text(encoding="utf-8", errors="replace")[:HEAD_SIZE]
-            if GENERATOR not in head:
+        if not path.exists():
+            return
+        if not path.is_file():  # opening a pipe would wait forever
+            raise UserError(
+                f"cannot write {path}: it is not a regular file; choose another with --out"
+            )
+        with path.open("rb") as file:
+            if GENERATOR.encode() not in file.read(HEAD_SIZE):
                 raise UserError(
                     f"{path} exists and is not a fullmatch report; choose another file with --out"
                 )
