@@ -1,5 +1,6 @@
 """A function in a process of its own, with limits on its time and memory; only for Linux."""
 
+import faulthandler
 import os
 import resource
 import signal
@@ -16,7 +17,8 @@ from cyclopts import CycloptsError
 from fullmatch.errors import UserError
 
 SECONDS = 10  # of computing, however busy the machine is
-PATIENCE = 60.0  # seconds to wait for a process that computes nothing
+PATIENCE = 60.0  # seconds to wait, also for a process that computes nothing
+STACK_SECONDS = 5.0  # for a process that is stopped to write down where it is
 MEMORY = 2 * 2**30
 CODES = {"ok": 0, "refused": 2, "traceback": 3, "memory": 4, "executed": 5}
 # What no file may make us do.
@@ -55,17 +57,21 @@ def run_isolated(work: Callable[[], object], log: Path, patience: float = PATIEN
     child = os.fork()
     if child == 0:
         os._exit(run_child(work, log))
-    end = time.monotonic() + patience
+    end, waited = time.monotonic() + patience, False
     while True:
-        ended, status = os.waitpid(child, os.WNOHANG)
+        ended, status, usage = os.wait4(child, os.WNOHANG)
         if ended:
             break
         if time.monotonic() > end:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return Ending(Outcome.HANG, log.read_text(errors="replace"))
+            # Its stack goes to the log; where even that fails, it is killed.
+            os.kill(child, signal.SIGKILL if waited else signal.SIGABRT)
+            end, waited = time.monotonic() + STACK_SECONDS, True
         time.sleep(0.002)
     output = log.read_text(errors="replace")
+    if waited:
+        computed = usage.ru_utime + usage.ru_stime
+        text = f"{output}\nwaited {patience:.0f} s, of which {computed:.1f} s computing"
+        return Ending(Outcome.HANG, text)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
         return Ending(Outcome.HANG, output)
     if os.WIFSIGNALED(status):
@@ -80,6 +86,8 @@ def run_child(work: Callable[[], object], log: Path) -> int:
         os.dup2(handle, stream)
     sys.stdout = open(1, "w", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", errors="surrogateescape", closefd=False)  # noqa: SIM115
+    faulthandler.enable()
+    faulthandler.register(signal.SIGXCPU, chain=True)
     set_limits()
     executed: list[str] = []
     sys.addaudithook(lambda event, _: executed.append(event) if event in FORBIDDEN else None)

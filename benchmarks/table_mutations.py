@@ -17,7 +17,12 @@ def mutate_table(content: bytes, rng: random.Random) -> bytes:
 
     is_parquet = content[:4] == b"PAR1"
     source = pa.BufferReader(content)
-    table = parquet.read_table(source) if is_parquet else ipc.open_file(source).read_all()
+    # Without threads: a process that is forked while they hold a lock would wait for it forever.
+    if is_parquet:
+        table = parquet.read_table(source, use_threads=False, pre_buffer=False)
+    else:
+        options = ipc.IpcReadOptions(use_threads=False)
+        table = ipc.open_file(source, options=options).read_all()
     table = rng.choice((change_column, change_column, change_facts, change_rows))(table, rng)
     out = io.BytesIO()
     if is_parquet:
