@@ -78,7 +78,7 @@ def test_foreign_tensors(tmp_path: Path) -> None:
         "classes": ["a", "b"],
         "appearance": {"mean": [0.5], "std": [0.5]},
     }
-    save_file({"network.other": torch.zeros(3)}, path, metadata={"fullmatch": json.dumps(about)})
+    save_file({"network.other": torch.zeros(40_000)}, path, metadata={"fullmatch": json.dumps(about)})
     with pytest.raises(UserError, match="does not fit the model 'wrn-10-1'"):
         Classifier.load(path)
 
@@ -105,6 +105,9 @@ TASK = {
         ({"algorithm": {"name": "fixmatch"}, "task": {}}, "task.num_classes is missing"),
         ({"algorithm": {"name": "fixmatch"}, "task": None}, "algorithm and task belong together"),
         ({"model": 3}, "model is not a text"),
+        ({"model": "wrn-10-40000"}, "wrn-10-40000 has more weights than the file"),
+        ({"model": "wrn-600004-1"}, "wrn-600004-1 has more weights than the file"),
+        ({"image": [1, 99_999, 99_999]}, r"pictures of \(1, 99999, 99999\)"),
     ],
 )
 def test_another_version(run: Run, change: dict[str, object], reason: str, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from PIL import Image
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from fullmatch import data
 from fullmatch.api.pages import write_report
@@ -205,3 +205,11 @@ def test_runs_without_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert message in evaluate_run(folder).notes[0]
     second = start_run(tmp_path / "second", source, *names, f"model.start={folder.path}")
     assert sum(message in note for note in second.notes) == 1
+
+
+@pytest.mark.parametrize("names", [["3x99999x99999"], [f"3x8x{side}" for side in range(1, 200)]])
+def test_sizes_that_would_take_forever_are_refused(names: list[str], tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    save_file({name: torch.zeros(1, dtype=torch.int64) for name in names}, folder.learned)
+    with pytest.raises(DamagedFile, match=r"too large|199 sizes"):
+        read_learned(folder)

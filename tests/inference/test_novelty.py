@@ -221,3 +221,14 @@ def test_stored_for_a_trained_body(tmp_path: Path) -> None:
     written = folder.novelty.stat().st_mtime_ns
     store_detector(run, run.source)  # it is there already
     assert folder.novelty.stat().st_mtime_ns == written
+
+
+@pytest.mark.parametrize(("width", "limit"), [(3, 1.0), (64, float("nan"))])
+def test_a_detector_that_cannot_judge_is_fitted_again(
+    width: int, limit: float, tmp_path: Path
+) -> None:
+    folder = copy_without_detector(tmp_path / "run")
+    NoveltyDetector(torch.zeros(60, width), limit).save(folder.novelty, folder.model)
+    detector, _ = load_or_fit_detector(TrainedRun(folder.path))
+    assert detector is not None
+    assert detector.threshold > 0

@@ -1,5 +1,6 @@
 """Checkpoints: complete or not there, two kept, every changed byte noticed."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from fullmatch.storage.checkpoints import (
     CheckpointFacts,
     DamagedCheckpoint,
     complete_checkpoints,
+    digest,
     load_checkpoint,
     newest_checkpoint,
     newest_first,
@@ -117,3 +119,33 @@ def test_facts_that_cannot_be_read(tmp_path: Path, text: str) -> None:
     (place / "state.json").write_text(text)
     with pytest.raises(DamagedCheckpoint, match="unreadable: "):
         load_checkpoint(place)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"step": -1}, {"metrics_size": -1}, {"seconds": -1.0}, {"threads": 0}, {"threads": 10**6}],
+    ids=str,
+)
+def test_facts_that_no_run_has(wrong: dict[str, int], tmp_path: Path) -> None:
+    place = save_checkpoint(tmp_path, STATE, facts(1))
+    table = json.loads((place / "state.json").read_text()) | wrong
+    del table["sha256"]
+    table["sha256"] = digest(place / "state.safetensors", table)  # as by someone who means it
+    (place / "state.json").write_text(json.dumps(table))
+    (name,) = wrong
+    with pytest.raises(DamagedCheckpoint, match=f"unreadable: {name} is "):
+        load_checkpoint(place)
+
+
+def test_what_was_saved_is_kept_whatever_else_is_there(tmp_path: Path) -> None:
+    """A user's copies do not count, and damaged later checkpoints do not push it out."""
+    names = ["step-000000700 copy", "step-000000800", "step-000000900", "step-backup"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    for step in (5, 6, 7):
+        save_checkpoint(tmp_path, STATE, facts(step))
+    saved = ["step-000000006", "step-000000007"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [*saved, *names]
+    checkpoint, _ = newest_checkpoint(tmp_path)
+    assert checkpoint is not None
+    assert checkpoint.facts.step == 7

@@ -47,7 +47,7 @@ def test_rollbacks(tmp_path: Path) -> None:
     assert folder.read_rollbacks() == []
     folder.write_rollbacks([5, 10])
     assert folder.read_rollbacks() == [5, 10]
-    for text in ("{}", '["5"]', "[true]", "[5", "[" * 100_000):
+    for text in ("[-1]", f"{[1] * 5000}", "{}", '["5"]', "[true]", "[5", "[" * 100_000):
         folder.rollbacks.write_text(text)
         with pytest.raises(DamagedFile, match=r"rollbacks\.json is damaged \(.+\); train again"):
             folder.read_rollbacks()

@@ -1,5 +1,6 @@
 """Which pictures a run was trained on, saved as digests: none of them may measure it."""
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,12 +13,14 @@ from torch import Tensor
 from fullmatch.data import FileStore, ImageStore, SemiDataset, find_benchmark
 from fullmatch.data.quality.fingerprints import compute_digests
 from fullmatch.experiment.build import Assembly
+from fullmatch.experiment.model_file import LARGEST_PICTURE
 from fullmatch.experiment.settings import read_config
 from fullmatch.files.reading import require_tensors
 from fullmatch.storage.result import HealthFinding
 from fullmatch.storage.run_folder import RunFolder, read_file
 
 SHAPE = re.compile(r"[1-9]\d{0,5}(x[1-9]\d{0,5}){2}")  # channels, height and width
+MOST_SIZES = 100  # of pictures, each of which would be compared with all test pictures
 LEAKED = "test seen before"  # the kind of finding
 Learned = Mapping[str, Tensor]  # digests, by the shape of the pictures they were taken of
 
@@ -62,9 +65,13 @@ def parse_learned(path: Path) -> Learned:
     """`ValueError` says what is wrong with the file."""
     require_tensors(path)
     learned = load_file(path)
+    if len(learned) > MOST_SIZES:
+        raise ValueError(f"pictures of {len(learned):,} sizes")
     for name, keys in learned.items():
         if not SHAPE.fullmatch(name) or keys.dtype != torch.int64 or keys.ndim != 1:
             raise ValueError("it does not hold digests of pictures")
+        if math.prod(map(int, name.split("x"))) > LARGEST_PICTURE:
+            raise ValueError(f"pictures of {name} are too large")
     return learned
 
 

@@ -1,6 +1,7 @@
 """The file of a model, typed: what it says about itself, and its tensors. It runs no code."""
 
 import json
+import math
 import os
 import shlex
 from collections.abc import Mapping
@@ -16,12 +17,13 @@ from fullmatch.errors import UserError
 from fullmatch.files.reading import parse_json, require_tensors
 from fullmatch.models.frozen import FrozenNetwork
 from fullmatch.models.landmarks import LandmarkBody
+from fullmatch.models.wide_resnet import WIDE_RESNET, least_weights
 from fullmatch.plugins import is_reference
 from fullmatch.storage.json_files import WrongValue, from_json
 from fullmatch.storage.tensors import write_tensors
 
 METADATA = "fullmatch"  # key of the description in the metadata of the safetensors file
-LARGEST_SIDE = 100_000  # pixels of a picture, or numbers in a row of features
+LARGEST_PICTURE = 3 * 2**24  # numbers in a picture of 4096 x 4096, or in a row of features
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,12 +96,21 @@ class ModelDescription:
         """`ValueError` for what no model can have."""
         if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes):
             raise ValueError("classes are not two or more different names")
-        if not all(0 < length <= LARGEST_SIDE for length in (*self.image, *self.view)):
-            raise ValueError(f"image is {self.image}")
+        for shape in (self.image, self.view):
+            if min(shape) <= 0 or math.prod(shape) > LARGEST_PICTURE:
+                raise ValueError(f"pictures of {shape}")
+        self.check_network(tensors)
         if self.frozen is not None:
             self.frozen.check(tensors)
         if (self.algorithm is None) != (self.task is None):
             raise ValueError("algorithm and task belong together")
+
+    def check_network(self, tensors: Mapping[str, Tensor]) -> None:
+        """`ValueError` for a network that has more weights than the file: it is never built."""
+        if wide := WIDE_RESNET.fullmatch(self.model):
+            needed = least_weights(int(wide["depth"]), int(wide["width"]))
+            if needed > sum(tensor.numel() for tensor in tensors.values()):
+                raise ValueError(f"{self.model} has more weights than the file")
 
 
 @dataclass(frozen=True)

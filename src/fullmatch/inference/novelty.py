@@ -82,17 +82,23 @@ class NoveltyDetector:
         except (OSError, ValueError, SafetensorError, KeyError, TypeError):
             return None
         usable = features.ndim == 2 and len(features) >= NEIGHBOR and features.isfinite().all()
-        return cls(features, limit.item()) if usable and limit.numel() == 1 else None
+        usable = usable and limit.numel() == 1 and limit.isfinite().all()
+        return cls(features, float(limit)) if usable else None
 
 
 def load_detector(run: TrainedRun) -> NoveltyDetector | None:
     """The detector that is stored with a run; None if there is none that fits its model."""
     network = run.classifier.network  # first, since it refuses a damaged model
     detector = NoveltyDetector.load(run.folder.novelty, run.folder.model)
-    if detector is None or not isinstance(network, FrozenNetwork):
-        return detector
-    # Earlier versions stored embeddings.
-    return detector if detector.features.shape[1] == sum(network.embedding.widths) else None
+    if detector is None:
+        return None
+    if isinstance(network, FrozenNetwork):
+        width = sum(network.embedding.widths)  # earlier versions stored embeddings
+    else:
+        with preserve_rng(torch.device("cpu")):
+            picture = torch.zeros(1, *run.classifier.picture, dtype=torch.uint8)
+            width = predict_with_features(run.classifier, picture)[1].shape[1]
+    return detector if detector.features.shape[1] == width else None
 
 
 def load_or_fit_detector(run: TrainedRun) -> tuple[NoveltyDetector | None, str]:

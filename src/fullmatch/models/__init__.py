@@ -1,7 +1,5 @@
 """Networks by name."""
 
-import re
-
 from fullmatch.core import Network
 from fullmatch.errors import UserError, did_you_mean
 from fullmatch.models.backbones import (
@@ -12,7 +10,7 @@ from fullmatch.models.backbones import (
     list_torchvision,
 )
 from fullmatch.models.kernels import accelerate
-from fullmatch.models.wide_resnet import WideResNet
+from fullmatch.models.wide_resnet import WIDE_RESNET, WideResNet
 from fullmatch.plugins import is_reference, load_object
 
 __all__ = ["MODELS", "Backbone", "WideResNet", "build_network", "feature_map_shape"]
@@ -43,10 +41,10 @@ def build_network(
 
     With `fit`, one of timm's transformers is built for this size, if it takes only one size.
     """
-    if wide := re.fullmatch(r"wrn-(\d+)-(\d+)", name):
+    if wide := WIDE_RESNET.fullmatch(name):
         if pretrained:
             raise UserError(f"model {name!r} has no pretrained weights: leave model.pretrained off")
-        depth, width = int(wide[1]), int(wide[2])
+        depth, width = int(wide["depth"]), int(wide["width"])
         if depth != 37 and depth % 6 != 4:
             raise UserError(f"model {name!r}: the depth must be 6n + 4, such as wrn-16-2, or 37")
         # "37" is the field's name for depth 28 with a fourth group.

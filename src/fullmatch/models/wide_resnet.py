@@ -9,13 +9,21 @@ computes its first batch norm and then reads the raw sum instead. `torchssl_bloc
 same; the default is the form of the network's paper, which FixMatch's authors use.
 """
 
+import re
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fullmatch.core import Network
 
+WIDE_RESNET = re.compile(r"wrn-(?P<depth>\d{1,9})-(?P<width>\d{1,9})")  # the name of one
 SLOPE = 0.1  # of every leaky ReLU
 EPS = 1e-3  # of every batch norm
+
+
+def least_weights(depth: int, width: int) -> int:
+    """A bound below the number of weights: those of 3x3 convolutions of the third group."""
+    return (2 * (depth // 6) - 1) * 9 * (64 * width) ** 2
 
 
 class Block(nn.Module):

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from fullmatch.storage.tensors import write_tensors
 KEPT = 2
 FORMAT = 1  # raised when what a checkpoint holds changes
 UNREADABLE = (ValueError, KeyError, TypeError, SafetensorError)
+NAME = re.compile(r"step-\d{9}")
+MOST_THREADS = 1024
 TENSORS, FACTS = "state.safetensors", "state.json"
 
 
@@ -75,7 +78,9 @@ def save_checkpoint(folder: Path, state: dict[str, Tensor], facts: CheckpointFac
         shutil.rmtree(temporary, ignore_errors=True)  # a full disk needs the room
         raise
     sync(folder)
-    for old in [*folder.glob(".step-*"), *complete_checkpoints(folder)[:-KEPT]]:
+    # Later ones are damaged, or training went back; they must not push out what was just saved.
+    earlier = [each for each in complete_checkpoints(folder) if each.name <= place.name]
+    for old in [*folder.glob(".step-*"), *earlier[:-KEPT]]:
         shutil.rmtree(old)
     return place
 
@@ -89,13 +94,24 @@ def load_checkpoint(place: Path) -> Checkpoint:
             raise DamagedCheckpoint("its contents have changed")
         if table["format"] != FORMAT:
             raise DamagedCheckpoint("another version of fullmatch saved it")
-        return Checkpoint(load_file(place / TENSORS), from_json(CheckpointFacts, table))
+        facts = from_json(CheckpointFacts, table)
+        check_facts(facts)
+        return Checkpoint(load_file(place / TENSORS), facts)
     except OSError as error:
         raise DamagedCheckpoint(f"{Path(str(error.filename)).name}: {error.strerror}") from None
     except UnusableFile as error:
         raise DamagedCheckpoint(f"unreadable: {error}") from None
     except UNREADABLE as error:
         raise DamagedCheckpoint(f"unreadable: {type(error).__name__}") from None
+
+
+def check_facts(facts: CheckpointFacts) -> None:
+    """`UnusableFile` for numbers that no run has."""
+    limits = {"step": 0, "metrics_size": 0, "seconds": 0, "threads": 1}
+    if wrong := [name for name, least in limits.items() if getattr(facts, name) < least]:
+        raise UnusableFile(f"{wrong[0]} is {getattr(facts, wrong[0])}")
+    if facts.threads > MOST_THREADS:
+        raise UnusableFile(f"threads is {facts.threads}")
 
 
 def digest(tensors: Path, facts: dict[str, Any]) -> str:
@@ -122,8 +138,8 @@ def newest_first(folder: Path) -> Iterator[Path]:
 
 
 def complete_checkpoints(folder: Path) -> list[Path]:
-    """Checkpoints that were renamed into place, oldest first."""
-    return sorted(folder.glob("step-*"))
+    """Checkpoints that were renamed into place, oldest first; not copies with other names."""
+    return sorted(path for path in folder.glob("step-*") if NAME.fullmatch(path.name))
 
 
 def sync(path: Path) -> None:

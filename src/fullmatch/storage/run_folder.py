@@ -14,7 +14,7 @@ from fullmatch.storage.atomic import replacing
 from fullmatch.storage.class_scores import read_result_table, write_result
 from fullmatch.storage.features import PictureFeatures, read_features
 from fullmatch.storage.findings import RunFindings, read_findings
-from fullmatch.storage.json_files import DamagedFile, from_json, write_json
+from fullmatch.storage.json_files import LARGEST, DamagedFile, from_json, write_json
 from fullmatch.storage.manifest import FileState, Manifest, make_manifest, read_manifest
 from fullmatch.storage.metrics_log import LogRecord, read_records
 from fullmatch.storage.picture_map import PictureMap, read_map
@@ -24,6 +24,7 @@ from fullmatch.storage.result_checks import check_predictions, check_result
 from fullmatch.storage.run_places import RunPlaces
 
 T = TypeVar("T")
+MOST_ROLLBACKS = 100  # far more than a run tries
 READ_ERRORS = (OSError, ValueError, LookupError, TypeError, ArithmeticError, SafetensorError)
 
 
@@ -185,6 +186,8 @@ def parse_steps(path: Path) -> list[int]:
     steps = parse_json(read_bounded(path))
     if not isinstance(steps, list) or not all(type(step) is int for step in steps):
         raise ValueError("not a list of steps")
+    if len(steps) > MOST_ROLLBACKS or not all(0 <= step < LARGEST for step in steps):
+        raise ValueError("steps that no run went back to")
     return steps
 
 
