@@ -78,7 +78,9 @@ def test_foreign_tensors(tmp_path: Path) -> None:
         "classes": ["a", "b"],
         "appearance": {"mean": [0.5], "std": [0.5]},
     }
-    save_file({"network.other": torch.zeros(40_000)}, path, metadata={"fullmatch": json.dumps(about)})
+    save_file(
+        {"network.other": torch.zeros(40_000)}, path, metadata={"fullmatch": json.dumps(about)}
+    )
     with pytest.raises(UserError, match="does not fit the model 'wrn-10-1'"):
         Classifier.load(path)
 

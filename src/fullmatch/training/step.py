@@ -88,15 +88,18 @@ class Loss(nn.Module):
 
 
 def share_loss(loss: nn.Module, *, static: bool) -> Callable[[Batch, Tensor], Objective]:
-    """The loss; gradients become their mean over all processes while the backward pass runs.
+    """The loss; several processes average its gradients."""
+    return loss if distributed.world_size() == 1 else average_gradients(loss, static=static)
+
+
+def average_gradients(loss: nn.Module, *, static: bool) -> DistributedDataParallel:
+    """Gradients become their mean over all processes while the backward pass runs.
 
     Buffers are not sent: every process computes the same ones from gathered rows. A parameter may
     have no gradient, as a head that a method replaces. Which ones is the same in every step: with
     `static`, torch finds out once. It cannot in compiled code, for a step in parts, or where
     several losses share parameters.
     """
-    if distributed.world_size() == 1:
-        return loss
     # The new name of the first option does not exist in earlier versions of torch.
     warnings.filterwarnings("ignore", message="`broadcast_buffers` is deprecated")
     return DistributedDataParallel(

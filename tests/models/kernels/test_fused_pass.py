@@ -18,6 +18,7 @@ from fullmatch.models.kernels import (
 from fullmatch.models.kernels.batch_norm import OnePassBatchNorm
 from fullmatch.models.kernels.device import HOPPER
 from fullmatch.models.kernels.fused_pass import FusedPass, convolve_stem, is_narrow
+from fullmatch.models.kernels.synchronized import synchronize_batch_norms
 from tests.models.kernels.tensors import (
     BACKEND,
     CUDA,
@@ -60,6 +61,16 @@ def test_which_convolutions_are_narrow() -> None:
     assert not is_narrow(conv3x3(64, 64))
     assert not is_narrow(conv3x3(32, 16))
     assert not is_narrow(nn.Conv2d(16, 32, 1, bias=False))
+
+
+def test_synchronized_norms_are_not_fused(with_kernels: Callable[[], None]) -> None:
+    with_kernels()
+    x = torch.zeros(2, 16, 4, 4)
+    for gpu in (False, True):
+        norm = batch_norm(16)
+        assert fused_pass.fuses(norm, x)
+        synchronize_batch_norms(norm, gpu=gpu)
+        assert not fused_pass.fuses(norm, x)
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])

@@ -14,6 +14,7 @@ from fullmatch.models.kernels.normalization_operators import (
     move_statistics,
     normalize,
 )
+from fullmatch.models.kernels.synchronized import SynchronizedBatchNorm
 from fullmatch.models.wide_resnet import SLOPE
 
 NARROW = {(32, 32), (32, 16)}  # (outputs, inputs) that cuDNN computes at half the speed
@@ -50,7 +51,7 @@ class FusedPass:
         self, norm: nn.BatchNorm2d, x: Tensor, residual: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Return x + residual, and the leaky ReLU of its batch norm."""
-        if not (norm.training and use_kernels(x) and can_normalize(x.shape[1], x.numel())):
+        if not (fuses(norm, x) and can_normalize(x.shape[1], x.numel())):
             total = x if residual is None else x + residual
             return total, F.leaky_relu(norm(total), SLOPE)
         if residual is None:
@@ -69,7 +70,7 @@ class FusedPass:
         """Return conv(x) + residual, and the leaky ReLU of its batch norm."""
         count, _, height, width = x.shape
         fits = can_normalize(conv.out_channels, count * conv.out_channels * height * width)
-        if not (norm.training and is_narrow(conv) and use_kernels(x) and fits):
+        if not (fuses(norm, x) and is_narrow(conv) and fits):
             return self.normalize(norm, self.convolve(conv, x), residual)
         total, active, statistics = convolve_and_normalize(
             x, conv.weight, residual, norm.weight, norm.bias, norm.eps, SLOPE
@@ -100,6 +101,12 @@ def convolve_stem(conv: nn.Conv2d, images: Tensor) -> Tensor:
     padding = (0, 0, 0, 0, 0, STEM[1] - conv.in_channels)
     result: Tensor = convolution(F.pad(x, padding), F.pad(conv.weight, padding))
     return result
+
+
+def fuses(norm: nn.Module, x: Tensor) -> bool:
+    """Whether our kernels compute this batch norm; they see the images of one process only."""
+    synchronized = isinstance(norm, nn.SyncBatchNorm | SynchronizedBatchNorm)
+    return norm.training and not synchronized and use_kernels(x)
 
 
 def is_narrow(conv: nn.Conv2d) -> bool:
