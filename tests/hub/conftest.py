@@ -13,5 +13,6 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     with serve_hub() as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.address)
         monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setenv("HF_XET_CACHE", str(tmp_path / "xet"))
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         yield hub

@@ -19,7 +19,7 @@ FILES = {"README.md", "config.toml", "fullmatch.json", "model.safetensors", "res
 def test_there_and_back(hub: Hub, tmp_path: Path) -> None:
     model = fullmatch.load(digits_run())
     assert model.push("me/digits", private=True) == f"{hub.address}/me/digits"
-    assert {*hub.repositories["me/digits"]} == FILES
+    assert {*hub.repositories["me/digits"], *hub.large["me/digits"]} == FILES
     assert hub.private == {"me/digits": True}
     pictures = list(digit_files(tmp_path / "pictures", 4))
     loaded = fullmatch.load("hf:me/digits")

@@ -7,6 +7,7 @@ usual meanings. A model is data: its files are TOML, JSON and safetensors, other
 import os
 import re
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -24,6 +25,7 @@ from fullmatch.inference.trained_run import SHARED, TrainedRun
 HUB = "hf:"
 DEFAULT_ENDPOINT = "https://huggingface.co"
 PATIENCE = 10.0  # seconds to wait for a connection
+LONGEST_REASON = 200  # characters of an error of another library
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
@@ -58,16 +60,17 @@ def push_model(run: TrainedRun, repository: str, *, private: bool = False) -> st
             "there is no token for the hub; log in with: hf auth login, or set HF_TOKEN"
         )
     api = hub.HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
-    with TemporaryDirectory() as folder, explained(hub, place):
+    with TemporaryDirectory() as folder:
         files = write_shared(run, Path(folder), place.repository)
-        made = api.create_repo(place.repository, private=private or None, exist_ok=True)
-        operations = [hub.CommitOperationAdd(path.name, str(path)) for path in files]
-        api.create_commit(
-            place.repository,
-            operations,
-            commit_message="Add a model of fullmatch",
-            revision=place.revision,
-        )
+        with explained(hub, place):
+            made = api.create_repo(place.repository, private=private or None, exist_ok=True)
+            operations = [hub.CommitOperationAdd(path.name, str(path)) for path in files]
+            api.create_commit(
+                place.repository,
+                operations,
+                commit_message="Add a model of fullmatch",
+                revision=place.revision,
+            )
     return str(made)
 
 
@@ -126,12 +129,25 @@ def explained(hub: Any, place: HubPlace) -> Iterator[None]:
             "or log in with: hf auth login"
         ) from None
     except errors.HfHubHTTPError as error:
-        status = error.response.status_code
-        advice = "your token may not write there" if status in (401, 403) else "try again later"
-        raise UserError(f"the hub refused {place} (status {status}); {advice}") from None
+        raise explain_refusal(place, error.response.status_code) from None
+    except (RuntimeError, ValueError) as error:  # while large files are sent or fetched
+        if isinstance(error.__cause__, errors.HfHubHTTPError):
+            raise explain_refusal(place, error.__cause__.response.status_code) from None
+        reason = shorten(error)
+        raise UserError(f"the hub refused {place} ({reason}); try again later") from None
     except (errors.OfflineModeIsEnabled, OSError, *list_network_errors()) as error:
-        reason = " ".join(str(error).split())[:100] or type(error).__name__
+        reason = shorten(error)
         raise UserError(f"cannot reach the hub for {place} ({reason}); check the network") from None
+
+
+def explain_refusal(place: HubPlace, status: int) -> UserError:
+    advice = "your token may not write there" if status in (401, 403) else "try again later"
+    return UserError(f"the hub refused {place} (status {status}); {advice}")
+
+
+def shorten(error: BaseException) -> str:
+    """What an error says, on one line of a bounded length."""
+    return " ".join(str(error).split())[:LONGEST_REASON] or type(error).__name__
 
 
 def list_network_errors() -> list[type[Exception]]:
@@ -154,4 +170,6 @@ def import_hub() -> Any:
             "models on the hub need the package huggingface_hub; run pip install 'fullmatch[hub]'"
         ) from None
     hub.logging.set_verbosity_error()  # what matters is said in our own words
+    if not sys.stderr.isatty():  # its bars would fill a log file
+        import_module("huggingface_hub.utils").disable_progress_bars()
     return hub
