@@ -29,6 +29,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 
 SHORT_CELL = 16  # characters
+LONGEST_FLAG = 20
 
 html_theme = "furo"
 html_title = f"fullmatch {release}"
@@ -59,7 +60,12 @@ for _module in (fullmatch, fullmatch.data):
 def escape_docstring(
     app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]
 ) -> None:
-    """Docstrings are plain text with code in backticks; stars and underscores mean themselves."""
+    """Docstrings are plain text with code in backticks; stars and underscores mean themselves.
+
+    Fields of a named tuple have a docstring that says nothing but their position.
+    """
+    if re.fullmatch(r"Alias for field number \d+", "".join(lines).strip()):
+        lines.clear()
     for number, line in enumerate(lines):
         if line.lstrip().startswith((">>>", "...")):
             continue
@@ -89,8 +95,18 @@ def mark_short_cells(app: Any, tree: nodes.document, page: str) -> None:
             cell["classes"].append("short")
 
 
+def mark_flags(app: Any, tree: nodes.document, page: str) -> None:
+    """A flag such as `--labels` is not broken at its hyphens, unless too long for a phone."""
+    for code in tree.findall(nodes.literal):
+        words = code.astext().split()
+        flags = any(word.startswith("--") for word in words)
+        if flags and max(map(len, words)) <= LONGEST_FLAG:
+            code["classes"].append("flag")
+
+
 def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", escape_docstring, priority=600)
     app.connect("autodoc-skip-member", skip_generated)
     app.connect("source-read", add_commands)
     app.connect("doctree-resolved", mark_short_cells)
+    app.connect("doctree-resolved", mark_flags)

@@ -114,6 +114,12 @@ def test_links_and_anchors_lead_somewhere(site: Path) -> None:
     assert broken == []
 
 
+def test_every_table_is_one(site: Path) -> None:
+    """A table with a mistake is shown as text with bars."""
+    for path in site.rglob("*.html"):
+        assert not re.search(r"<p>\s*\|", path.read_text(encoding="utf-8")), path.name
+
+
 @pytest.mark.parametrize("module", PUBLIC)
 def test_every_public_name_is_documented(site: Path, module: str) -> None:
     home = f"fullmatch.{module}".rstrip(".")

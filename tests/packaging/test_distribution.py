@@ -1,6 +1,9 @@
 """The files of a release: complete, clean, small, and working without the source tree."""
 
+import json
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -10,18 +13,22 @@ from pathlib import Path
 import pytest
 
 import fullmatch
+from tests.patterns import find_blocks
+from tests.small_pictures import write_pets
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "fullmatch"
 WORKFLOW = ROOT / ".github" / "workflows" / "release.yml"
 MEGABYTE = 1_000_000
-# Runs a command of the installed package, whose modules must all come from there.
+TINY = shlex.split("--steps 2 --model wrn-10-1 --set training.batch=10 --set training.ratio=1")
+# Runs commands of the installed package, whose modules must all come from there.
 INSTALLED = """
-import sys
-place, source, *arguments = sys.argv[1:]
+import json, sys
+place, source, commands = sys.argv[1:]
 sys.path = [place, *(path for path in sys.path if path != source)]
 from fullmatch.cli import main
-main(arguments)
+for command in json.loads(commands):
+    main(command)
 homes = [m.__file__ for n, m in sys.modules.items() if n.split(".")[0] == "fullmatch"]
 assert len(homes) > 10 and all(home.startswith(place) for home in homes), homes
 """
@@ -79,20 +86,31 @@ def test_sdist_holds_what_builds_the_wheel(built: Path) -> None:
     assert path.stat().st_size < MEGABYTE
 
 
+def readme_commands(heading: str) -> list[list[str]]:
+    """The commands of a section of the README, as words."""
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition(f"## {heading}\n")[2]
+    (block,) = find_blocks("sh", section.partition("\n## ")[0])
+    return [shlex.split(line)[1:] for line in block.splitlines()]
+
+
 def test_wheel_works_without_the_source_tree(built: Path, tmp_path: Path) -> None:
+    """With the README's commands for pictures, as written but for the length of the training."""
     place = tmp_path / "installed"
     quiet = ("--quiet", "--disable-pip-version-check", "--no-index", "--no-deps")
     call("-m", "pip", "install", *quiet, "--target", str(place), str(wheel(built)), folder=tmp_path)
 
-    def run(*arguments: str) -> str:
-        words = (str(place), str(ROOT / "src"), *arguments)
-        return call("-c", INSTALLED, *words, folder=tmp_path)
-
-    assert run("--version").strip() == fullmatch.__version__
-    assert "full-fixmatch" in run("list", "algorithms")
-    tiny = ("--model", "wrn-10-1", "--set", "training.batch=10", "--set", "training.ratio=1")
-    assert "test accuracy" in run("train", "digits", "--steps", "2", "--out", "run", *tiny)
-    assert (tmp_path / "run" / "report.html").is_file() or "report" in run("report", "run")
+    write_pets(tmp_path).rename(tmp_path / "pictures")
+    shutil.copytree(tmp_path / "pictures" / "test", tmp_path / "new")
+    commands = readme_commands("With your own pictures")
+    assert {"check", "train", "suggest", "predict", "export"} <= {words[0] for words in commands}
+    commands = [words + TINY if words[0] == "train" else words for words in commands]
+    commands += [["--version"], ["list", "algorithms"], ["train", "digits", "--out", "run", *TINY]]
+    words = (str(place), str(ROOT / "src"), json.dumps(commands))
+    output = call("-c", INSTALLED, *words, folder=tmp_path)
+    for text in (f"\n{fullmatch.__version__}\n", "full-fixmatch", "test accuracy"):
+        assert text in output
+    for name in ("predictions.csv", "model.onnx", "runs/pictures/report.html", "run/result.json"):
+        assert (tmp_path / name).is_file()
     assert (place / "bin" / "fullmatch").is_file()
 
 
