@@ -41,7 +41,8 @@ def sources() -> Iterator[str]:
 
 
 def test_all_variables_are_documented() -> None:
-    pattern = r'os\.environ(?:\.get\(|\[|\.setdefault\()"(\w+)"|"(\w+)" (?:not )?in os\.environ'
+    call = r"os\.environ(?:\.get\(|\[|\.setdefault\()"
+    pattern = call + r"""["'](\w+)["']|["'](\w+)["'] (?:not )?in os\.environ"""
     read = {"".join(names) for text in sources() for names in re.findall(pattern, text)}
     rows = table_below("Variables that are read")
     assert read == {name for row in rows for name in find_all(r"`(\w+)`", row[0])}
