@@ -59,6 +59,11 @@ class SmallNetwork(Network):
         return self.head(features)
 
 
+@dataclass(frozen=True, kw_only=True)
+class NeedsWeight(EntropyMatch):
+    sharpness: float
+
+
 def linear(num_classes, image):
     return nn.Linear(2, num_classes)
 """
@@ -104,6 +109,10 @@ def test_names(workplace: Path) -> None:
         algorithm("own_things:EntropyMatsh")
     with pytest.raises(UserError, match="cannot import 'nothing_here' for the algorithm"):
         algorithm("nothing_here:A")
+    with pytest.raises(UserError, match=r"fields all have defaults .*'sharpness'"):
+        algorithm("own_things:NeedsWeight")
+    with pytest.raises(UserError, match=r"has to take num_classes and image .*'num_classes'"):
+        build_network("own_things:EntropyMatch", 10, (1, 8, 8))
     with pytest.raises(UserError, match=r"made a Linear; return a core\.Network"):
         build_network("own_things:linear", 10, (1, 8, 8))
 

@@ -165,6 +165,7 @@ def test_an_optimizer_by_its_class(name: str, options: tuple[str, ...]) -> None:
         ({"name": "nowhere:Adam"}, "cannot import 'nowhere' for the optimizer"),
         ({"name": "torch:nn"}, "torch:nn is not a torch.optim.Optimizer"),
         ({"name": "torch.optim:Adam", "options": ("alpha=1",)}, "does not take these settings"),
+        ({"name": "torch.optim:Adam", "options": ("epz=1",)}, "options; did you mean 'eps'"),
         ({"name": "torch.optim:Adam", "options": ("alpha",)}, "expected name=value"),
     ],
 )

@@ -33,7 +33,14 @@ from fullmatch.algorithms.ups_offline import UPSOffline
 from fullmatch.algorithms.vat import VAT
 from fullmatch.core import About, SpecLike
 from fullmatch.errors import UserError, did_you_mean
-from fullmatch.plugins import installed, is_reference, load_installed, load_object, reference_to
+from fullmatch.plugins import (
+    check_call,
+    installed,
+    is_reference,
+    load_installed,
+    load_object,
+    reference_to,
+)
 
 __all__ = [
     "ABC",
@@ -114,7 +121,9 @@ def algorithm(name: str) -> Any:
     """The spec with this name and its defaults, such as 'flexmatch' or 'full-flexmatch'."""
     canonical = ALIASES.get(name, name)
     plain = canonical.removeprefix("full-")
-    spec: Any = find_class(plain, name)()
+    cls = find_class(plain, name)
+    check_call(cls, f"the algorithm {name!r} needs a class whose fields all have defaults")
+    spec: Any = cls()
     if not isinstance(spec, SpecLike) or not is_dataclass(spec):
         raise UserError(
             f"{type(spec).__name__} is named as an algorithm but is not a spec; "

@@ -11,7 +11,7 @@ from fullmatch.models.backbones import (
 )
 from fullmatch.models.kernels import accelerate
 from fullmatch.models.wide_resnet import WIDE_RESNET, WideResNet
-from fullmatch.plugins import is_reference, load_object
+from fullmatch.plugins import check_call, is_reference, load_object
 
 __all__ = ["MODELS", "Backbone", "WideResNet", "build_network", "feature_map_shape"]
 
@@ -84,7 +84,10 @@ def build_own_network(
     """A network by `module:function`, which may also be a class."""
     if pretrained:
         raise UserError(f"model {name!r} loads its own weights, if any: leave model.pretrained off")
-    network = load_object(name, "network")(num_classes=num_classes, image=image)
+    build = load_object(name, "network")
+    arguments = {"num_classes": num_classes, "image": image}
+    check_call(build, f"model {name!r} has to take num_classes and image", **arguments)
+    network = build(**arguments)
     if not isinstance(network, Network):
         raise UserError(f"model {name!r} made a {type(network).__name__}; return a core.Network")
     return network

@@ -5,6 +5,7 @@ model's file may name a module, too, but that alone does not import it (`refuse_
 """
 
 import importlib
+import inspect
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable
@@ -38,6 +39,14 @@ def load_object(reference: str, what: str) -> Any:
         hint = did_you_mean(name, [each for each in vars(module) if not each.startswith("_")])
         raise UserError(f"the module {module_name!r} has no {what} {name!r}{hint or '; add it'}")
     return getattr(module, name)
+
+
+def check_call(function: Any, message: str, **arguments: Any) -> None:
+    """`UserError` for what cannot be called like this; what it raises itself stays as it is."""
+    try:
+        inspect.signature(function).bind(**arguments)
+    except TypeError as error:
+        raise UserError(f"{message} ({error})") from None
 
 
 def import_from_here(module: str) -> Any:

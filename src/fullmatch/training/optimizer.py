@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fullmatch.config import OptimizerConfig
-from fullmatch.errors import UserError
+from fullmatch.errors import UserError, did_you_mean
 from fullmatch.plugins import is_reference, load_object
 
 NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
@@ -128,9 +128,11 @@ def build_own_optimizer(
     try:
         optimizer: torch.optim.Optimizer = cls(groups, lr=config.rate, **arguments)
     except (TypeError, ValueError, RuntimeError) as error:
+        unknown = [name for name in arguments if name not in known]
+        hint = did_you_mean(unknown[0], known) if unknown else ""
         raise UserError(
             f"optimizer {config.name} does not take these settings ({error}); change "
-            "optimizer.options"
+            f"optimizer.options{hint}"
         ) from None
     pairs = zip(optimizer.param_groups, scales, strict=True)
     return optimizer, [GroupRate(group, scale) for group, scale in pairs]
