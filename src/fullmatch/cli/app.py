@@ -17,6 +17,7 @@ from fullmatch.cli.commands.evaluate import evaluate
 from fullmatch.cli.commands.export import export
 from fullmatch.cli.commands.label import label
 from fullmatch.cli.commands.listing import list_
+from fullmatch.cli.commands.pack import pack
 from fullmatch.cli.commands.predict import predict
 from fullmatch.cli.commands.push import push
 from fullmatch.cli.commands.report import report
@@ -42,6 +43,7 @@ app = App(
     help="Semi-supervised image classification: a few labels, many pictures, one classifier.",
 )
 app.command(check)
+app.command(pack)
 app.command(train)
 app.command(resume)
 app.command(evaluate)
