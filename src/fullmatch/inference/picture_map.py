@@ -69,6 +69,7 @@ def map_run(folder: RunFolder, seed: int = 0) -> bool:
 
 def lay_out(features: PictureFeatures, seed: int, most_landmarks: int = LANDMARKS) -> Floats:
     """(N, 2) points between -1 and 1."""
+    import sklearn.manifold  # noqa: F401  # now, since limits hold only for what is loaded already
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     if not len(features):
