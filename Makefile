@@ -11,7 +11,7 @@ demo: $(READY)
 
 # Two processes of one thread each: the tests are many and small.
 test: $(READY) browser tex
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --cov --cov-fail-under=90 --cov-report=term:skip-covered
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-fail-under=90 --cov-report=term:skip-covered
 
 # Pages are tested in a real browser: Debian's chromium, installed here where that is possible.
 browser:

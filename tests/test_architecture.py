@@ -48,6 +48,11 @@ MANY_PARAMETERS = {
 }
 
 
+@functools.cache
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def unit(path: Path) -> str:
     """The package or module right under `fullmatch` that a file belongs to."""
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
@@ -57,7 +62,7 @@ def imports(path: Path, *, top: bool = False) -> set[str]:
     """Full names of the modules a file imports, at its top or later; `top`: at its top alone."""
     found: set[str] = set()
     package = ["fullmatch", *path.relative_to(SOURCE).parent.parts]
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parse(path)
     for node in tree.body if top else ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
@@ -159,7 +164,7 @@ def test_exports_are_sorted_and_there(path: Path) -> None:
 def test_no_two_public_classes_have_one_name() -> None:
     homes: dict[str, list[str]] = {}
     for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parse(path)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(path.name)
     assert {name: places for name, places in homes.items() if len(places) > 1} == {}
@@ -168,7 +173,7 @@ def test_no_two_public_classes_have_one_name() -> None:
 def test_functions_fit_on_a_screen() -> None:
     """At most 40 lines after the docstring; a kernel is read differently."""
     for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parse(path)):
             if isinstance(node, ast.FunctionDef) and not path.stem.endswith("_triton"):
                 body = node.body[1:] if ast.get_docstring(node) and node.body[1:] else node.body
                 lines = (node.end_lineno or 0) - body[0].lineno + 1
@@ -177,7 +182,7 @@ def test_functions_fit_on_a_screen() -> None:
 
 def list_long_signatures(path: Path, most: int = 7) -> set[str]:
     """Functions of a file with more parameters, as `file.py: name`; a method by its class."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parse(path)
     named = [(node.name, node) for node in tree.body if isinstance(node, ast.FunctionDef)]
     for owner in ast.walk(tree):
         if isinstance(owner, ast.ClassDef):
@@ -237,7 +242,7 @@ def test_tests_replace_no_constants() -> None:
 
 def test_every_module_opens_with_a_sentence() -> None:
     for path in SOURCE.rglob("*.py"):
-        first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines()
+        first = (ast.get_docstring(parse(path)) or "").splitlines()
         assert first, path.name
         assert first[0].endswith("."), path.name
 
@@ -248,12 +253,12 @@ def test_names_that_say_nothing_are_not_used() -> None:
     }
 
 
-@pytest.mark.parametrize("module", ["estimator", "experiment.classifier", "losses"])
-def test_the_compiler_is_imported_by_whom_it_serves(module: str) -> None:
+def test_the_compiler_is_imported_by_whom_it_serves() -> None:
     """It takes seconds, and sets variables of the environment."""
     code = (
         # scikit-learn sets variables of its own.
-        f"import os, sys, sklearn\nbefore = dict(os.environ)\nimport fullmatch.{module}\n"
+        "import os, sys, sklearn\nbefore = dict(os.environ)\n"
+        "import fullmatch.losses, fullmatch.experiment.classifier, fullmatch.estimator\n"
         "assert 'torch._dynamo' not in sys.modules and dict(os.environ) == before"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -21,7 +21,7 @@ from tests.patterns import find_all
 PAGE = (Path(__file__).parents[2] / "docs" / "uneven_classes.md").read_text(encoding="utf-8")
 TEXT = " ".join(PAGE.split())
 COMMANDS = find_all(r"^\$ fullmatch (.*)$", PAGE)
-SHORT = ["--set", "training.steps=2", "--set", "training.batch=6", "--out", "run"]
+SHORT = ["--steps", "2", "--set", "training.batch=6", "--out", "run"]
 
 
 def test_there_are_commands() -> None:
@@ -31,7 +31,7 @@ def test_there_are_commands() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_runs(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    clean_folder(tmp_path / "photos", labels=3, unlabeled=6, test=1)
+    clean_folder(tmp_path / "photos", labels=3, unlabeled=6, test=1, size=16)
     app = App(result_action="return_value")
     app.command(train)
     app([*shlex.split(command), *SHORT], exit_on_error=False, print_error=False)

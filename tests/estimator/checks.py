@@ -5,10 +5,14 @@ In a process that has run other tests, the check of default parameters has faile
 
 import multiprocessing
 import warnings
+from functools import partial
+from unittest import mock
 
 from sklearn.utils.estimator_checks import check_estimator
 
-from fullmatch.estimator import FullMatchClassifier
+from fullmatch.estimator import FullMatchClassifier, run
+from fullmatch.experiment.cross_validation import FoldOptions
+from fullmatch.experiment.strategies import StrategyChooser
 
 Outcomes = dict[str, dict[str, str]]  # by status: check names, and what went wrong
 
@@ -20,7 +24,9 @@ def run_checks(estimator: FullMatchClassifier, expected_to_fail: dict[str, str])
 
 def check(estimator: FullMatchClassifier, expected_to_fail: dict[str, str]) -> Outcomes:
     outcomes: Outcomes = {"failed": {}, "passed": {}, "xfail": {}, "skipped": {}}
-    with warnings.catch_warnings():
+    # Strategies are compared on one fold each: every check fits several times.
+    one_fold = partial(StrategyChooser, folds=FoldOptions(many=0))
+    with warnings.catch_warnings(), mock.patch.object(run, "StrategyChooser", one_fold):
         warnings.simplefilter("ignore")
         results = check_estimator(
             estimator, expected_failed_checks=expected_to_fail, on_fail=None, on_skip=None

@@ -268,6 +268,7 @@ def test_numbers_that_decide_must_not_be_tensors() -> None:
             call()
 
 
+@pytest.mark.no_cover  # it would slow the compiler down
 def test_numbers_may_change_between_calls_of_compiled_code() -> None:
     def every(x: Tensor, p: Tensor, number: float) -> Tensor:
         log_p = x.log_softmax(dim=1)

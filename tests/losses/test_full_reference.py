@@ -88,6 +88,7 @@ def compare(case: tuple[Tensor, Tensor, Tensor, int | None], form: Any, reductio
         agree(fast, strong, slow, "entropy_meaning", tolerance)
 
 
+@pytest.mark.no_cover  # it would take twice as long
 @settings(max_examples=2000, deadline=None, derandomize=True)
 @given(
     cases(st.integers(1, 6), st.integers(2, 7)),

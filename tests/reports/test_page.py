@@ -159,6 +159,7 @@ def test_runs_of_the_same_name_have_distinct_names(tmp_path: Path) -> None:
     assert page.distinct_names(runs) == [str(tmp_path / "a" / "run"), str(tmp_path / "b" / "run")]
 
 
+@pytest.mark.no_cover  # it would take twice as long
 def test_thousand_classes_make_a_page_of_reasonable_size(tmp_path: Path) -> None:
     classes = tuple(f"class {number}" for number in range(1000))
     run = read_run(write_run(tmp_path / "run", classes=classes))

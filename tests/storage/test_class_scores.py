@@ -27,6 +27,7 @@ def with_classes(count: int) -> RunResult:
     )
 
 
+@pytest.mark.no_cover  # it would take twice as long
 def test_result_of_many_classes_is_small_and_reads_the_same(tmp_path: Path) -> None:
     folder, result = RunFolder(tmp_path), with_classes(1000)
     folder.write_result(result)

@@ -56,6 +56,7 @@ def test_execution_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
         resolve_execution("compiled", CPU)
 
 
+@pytest.mark.no_cover  # it would slow the compiler down
 def test_compiled_steps_equal_eager_ones(tmp_path: Path) -> None:
     """If there is a compiler; otherwise the error says so."""
     eager = start_short_run("fullmatch", "eager", tmp_path / "eager")

@@ -17,6 +17,7 @@ ROUNDED: dict[str, Any] = {"rtol": 0.004, "atol": 1e-3} if CUDA else {"rtol": 1e
 SHAPES = [(4, 4, 32), (5, 3, 32), (3, 2, 16), (1, 1, 1), (2, 3, 7), (3, 2, 24), (1, 2, 130)]
 
 
+@pytest.mark.no_cover  # it would double the time of the interpreter
 @pytest.mark.parametrize(("count", "height", "width"), SHAPES)
 @pytest.mark.parametrize(("outputs", "inputs"), sorted(NARROW))
 def test_convolution_and_its_gradients(

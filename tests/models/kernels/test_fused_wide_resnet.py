@@ -90,6 +90,7 @@ def test_only_plain_wide_resnets_are_changed() -> None:
     assert accelerate(accelerate(network)) is network
 
 
+@pytest.mark.no_cover  # it would double the time of the interpreter
 @pytest.mark.parametrize("torchssl", [False, True])
 def test_a_whole_network_by_kernels(torchssl: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outputs and running statistics agree, and all weights left to cuDNN are rounded."""
@@ -128,6 +129,7 @@ def test_a_whole_network_by_kernels(torchssl: bool, monkeypatch: pytest.MonkeyPa
     assert len(rounded) == len(convolutions) - 3 == 7
 
 
+@pytest.mark.no_cover  # it would double the time of the interpreter
 @pytest.mark.parametrize("torchssl", [False, True])
 def test_gradients_of_a_whole_network_by_kernels(
     torchssl: bool, monkeypatch: pytest.MonkeyPatch
