@@ -8,7 +8,7 @@ import torch
 from fullmatch.algorithms import FixMatch, ReMixMatch
 from fullmatch.algorithms.remixmatch import ReMixMatchLoss
 from fullmatch.config import ExperimentConfig, ModelConfig, TrainingConfig
-from fullmatch.data import SemiDataset, TensorStore, from_arrays
+from fullmatch.data import SemiDataset, from_arrays
 from fullmatch.data.quality.cleaning import clean_dataset
 from fullmatch.experiment.build import Assembly
 
@@ -33,41 +33,6 @@ def test_alignment_aims_at_the_classes_of_the_pictures_not_of_the_batches() -> N
     torch.testing.assert_close(algorithm.class_prior, torch.tensor([100 / 110, 10 / 110]))
     even = replace(dataset, labeled=torch.cat([torch.arange(10), torch.arange(100, 110)]))
     assert even.class_prior == even.batch_prior == (0.5, 0.5)
-
-
-class EncodedPictures:
-    """A store whose pictures would be decoded; counts how many are read."""
-
-    paths = ()
-
-    def __init__(self, pictures: TensorStore) -> None:
-        self.pictures, self.shape, self.reads = pictures, pictures.shape, 0
-
-    def __len__(self) -> int:
-        return len(self.pictures)
-
-    def read(self, index: torch.Tensor) -> torch.Tensor:
-        self.reads += len(index)
-        return self.pictures.read(index)
-
-
-def test_an_evaluation_decodes_every_test_picture_once() -> None:
-    dataset = uneven_pictures()
-    test = EncodedPictures(TensorStore(dataset.images.read(torch.arange(7))))
-    dataset = replace(dataset, test=test, test_labels=dataset.labels[:7])
-    config = ExperimentConfig(
-        algorithm=ReMixMatch(),
-        model=ModelConfig(name="wrn-10-1"),
-        training=TrainingConfig(batch=8, steps=1),
-    )
-    assembly = Assembly(config, dataset)
-    scores = assembly.evaluate()
-    assert test.reads == 7
-    probs = assembly.predict_test()
-    for who in ("student", "teacher"):
-        assert probs[who].equal(assembly.predict(who, test.pictures))
-        assert scores[who].images == 7
-    assert assembly.trainer.schedule.evaluate_every == 1024
 
 
 def test_costly_evaluations_are_rarer_and_a_note_says_so() -> None:

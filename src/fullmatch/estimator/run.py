@@ -19,7 +19,6 @@ from fullmatch.errors import UserError
 from fullmatch.estimator.options import PRETRAINED
 from fullmatch.evaluation.scores import predict_probabilities
 from fullmatch.experiment import feature_pass
-from fullmatch.experiment.build import EVALUATION_BATCH
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.given_features import GIVEN
 from fullmatch.experiment.machine import choose_device
@@ -27,6 +26,7 @@ from fullmatch.experiment.pretrained_plan import frozen_config
 from fullmatch.experiment.settings import resolve
 from fullmatch.experiment.start import start
 from fullmatch.experiment.strategies import StrategyChooser
+from fullmatch.experiment.student_and_teacher import EVALUATION_BATCH
 from fullmatch.models.frozen import FrozenNetwork
 from fullmatch.models.pretrained import PACKAGES, preferred_weights
 from fullmatch.storage.result import StrategyResult

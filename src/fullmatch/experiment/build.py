@@ -1,20 +1,18 @@
 """From a config to everything a step needs: data, algorithm and training meet here."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from fullmatch import data, distributed
+from fullmatch import distributed
 from fullmatch.algorithms import name_of
 from fullmatch.algorithms.self_supervised import FindOtherView
 from fullmatch.augment.views import Augmenter
 from fullmatch.config import ExperimentConfig, fingerprint, identifying_table
 from fullmatch.core import (
-    Algorithm,
     Appearance,
     Batch,
     DrawnSets,
@@ -28,20 +26,18 @@ from fullmatch.data import SemiDataset
 from fullmatch.data.feed import Feed, RawBatch, build_feed
 from fullmatch.data.stores.embeddings import EmbeddingStore
 from fullmatch.errors import UserError
-from fullmatch.evaluation.scores import compute_scores, predict_together
-from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.feature_pass import FrozenFeatures
 from fullmatch.experiment.identity import hash_dataset
 from fullmatch.experiment.machine import choose_device, device_name, versions
 from fullmatch.experiment.probe import fit_initial_head
 from fullmatch.experiment.recipe import apply_training_settings
+from fullmatch.experiment.student_and_teacher import EVALUATION_BATCH, StudentAndTeacher
 from fullmatch.experiment.warm_start import load_initial_weights
 from fullmatch.models import build_network, feature_map_shape
-from fullmatch.models.frozen import FrozenNetwork, HeadNetwork, TunedNetwork
+from fullmatch.models.frozen import HeadNetwork, TunedNetwork
 from fullmatch.models.kernels import register_operators, synchronize_batch_norms
 from fullmatch.models.layers import layer_scales
 from fullmatch.models.weights import use_published_normalization
-from fullmatch.storage.result import Scores
 from fullmatch.training.cached_views import CachedViews
 from fullmatch.training.execution import (
     RecordedStep,
@@ -58,14 +54,13 @@ from fullmatch.training.randomness import preserve_rng
 from fullmatch.training.schedule import Schedule, ema_decay, evaluation_interval, learning_rate
 from fullmatch.training.state import TrainState
 from fullmatch.training.statistics import measure_statistics
-from fullmatch.training.step import Augmentation, Loss, TrainingStep, autocast, share_loss
+from fullmatch.training.step import Augmentation, Loss, TrainingStep, share_loss
 from fullmatch.training.trainer import Trainer
 
-EVALUATION_BATCH = 500
 StepParts = tuple[Callable[[RawBatch], Batch], Callable[[Batch, Tensor], Objective]]
 
 
-class Assembly:
+class Assembly(StudentAndTeacher):
     """State, step and trainer of a config on a data set; knows nothing of files.
 
     `started` is a sentence about the weights that the run started from, if an earlier process has
@@ -80,7 +75,7 @@ class Assembly:
         features: FrozenFeatures | None = None,
     ) -> None:
         self.config, self.dataset, self.started = config, dataset, started
-        self.features = features  # of a frozen body
+        self.features = features
         self.device = choose_device()
         self.notes: list[str] = list(dataset.notes)
         if distributed.world_size() > 1:
@@ -154,11 +149,6 @@ class Assembly:
             fit_initial_head(student, self.config, self.dataset, features)
         self.notes += [self.started] if self.started else []
         return student if self.frozen else tune_from(features, student)
-
-    @property
-    def frozen(self) -> bool:
-        """Whether training reads embeddings that were computed before, instead of images."""
-        return self.config.model.body == "frozen"
 
     def describe_task(self, student: Network) -> Task:
         image = self.view_shape()
@@ -347,72 +337,6 @@ class Assembly:
         crop = self.dataset.appearance.crop
         return (channels, crop, crop) if crop else (channels, height, width)
 
-    def predict(self, who: str, images: data.ImageStore) -> Tensor:
-        if self.frozen and self.features is not None and self.features.test is not None:
-            return self.predict_embeddings(who, self.features.test)
-        return self.predict_shared((who,), images)[who]
-
-    def predict_shared(self, models: Sequence[str], images: data.ImageStore) -> dict[str, Tensor]:
-        """Each process predicts its share; the last image fills up those that have one less."""
-        count, processes = len(images), distributed.world_size()
-        own = torch.arange(distributed.rank(), -(-count // processes) * processes, processes)
-        with autocast(self.device, self.bf16):
-            probs = predict_together(
-                {who: self.classifier(who).eval() for who in models},
-                images,
-                batch=EVALUATION_BATCH,
-                device=self.device,
-                positions=own.clamp(max=count - 1).to(self.device),
-            )
-        return {who: distributed.gather(rows)[:count] for who, rows in probs.items()}
-
-    @torch.no_grad()
-    def predict_embeddings(self, who: str, rows: Tensor) -> Tensor:
-        """Class probabilities of embeddings (N, D)."""
-        network, algorithm = self.trained(who)
-        network.eval()
-        return algorithm.predict(network, rows.to(self.device).float()[:, :, None, None])
-
-    def trained(self, who: str) -> tuple[Network, Algorithm]:
-        state = self.state
-        if who == "student":
-            return state.student, state.algorithm
-        return state.teacher, state.teacher_algorithm()
-
-    def classifier(self, who: str) -> Classifier:
-        network, algorithm = self.trained(who)
-        if self.frozen and self.features is not None:
-            network = join_head(self.features, network).to(self.device)
-        return Classifier(
-            network,
-            algorithm,
-            self.augment,
-            classes=self.dataset.classes,
-            image=self.dataset.images.shape,
-        )
-
-    def evaluate(self) -> dict[str, Scores]:
-        """Scores of student and teacher on the test images."""
-        labels = self.dataset.test_labels
-        assert labels is not None
-        return {who: compute_scores(probs, labels) for who, probs in self.predict_test().items()}
-
-    def predict_test(self) -> dict[str, Tensor]:
-        """Class probabilities of the test images, by student and teacher."""
-        models = ("student", "teacher")
-        # Images in memory are read in no time: one model after the other draws the random numbers
-        # of methods that predict with some in the order of earlier results.
-        if self.frozen or isinstance(self.test_store, data.TensorStore):
-            return {who: self.predict(who, self.test_store) for who in models}
-        return self.predict_shared(models, self.test_store)
-
-    @cached_property
-    def test_store(self) -> data.ImageStore:
-        """The test images, on the device if they are tensors; moved there once."""
-        test = self.dataset.test
-        assert test is not None
-        return test.to(self.device) if isinstance(test, data.TensorStore) else test
-
 
 def tune_from(features: FrozenFeatures, head: HeadNetwork) -> TunedNetwork:
     """The whole network, to be trained from a fitted head and the published weights."""
@@ -420,11 +344,3 @@ def tune_from(features: FrozenFeatures, head: HeadNetwork) -> TunedNetwork:
     tuned = TunedNetwork(body, copy.deepcopy(features.embedding), head.head.out_features)
     tuned.head.load_state_dict(head.head.state_dict())
     return tuned
-
-
-def join_head(features: FrozenFeatures, network: Network) -> FrozenNetwork:
-    """The whole network, from images to logits, with a trained head."""
-    assert isinstance(network, HeadNetwork)
-    whole = FrozenNetwork(features.model.body, features.embedding, network.head.out_features)
-    whole.head.load_state_dict(network.head.state_dict())
-    return whole

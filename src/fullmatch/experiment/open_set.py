@@ -10,8 +10,8 @@ from fullmatch.evaluation.open_set import (
     compute_open_set_scores,
 )
 from fullmatch.evaluation.scores import predict_probabilities
-from fullmatch.experiment.build import EVALUATION_BATCH
 from fullmatch.experiment.classifier import Classifier
+from fullmatch.experiment.student_and_teacher import EVALUATION_BATCH
 from fullmatch.storage.result import OpenSetScores
 
 

@@ -5,7 +5,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fullmatch.data import ImageStore
-from fullmatch.experiment.build import EVALUATION_BATCH, Assembly
+from fullmatch.experiment.build import Assembly
+from fullmatch.experiment.student_and_teacher import EVALUATION_BATCH
 from fullmatch.models.frozen import TunedNetwork
 from fullmatch.storage.features import Part, PictureFeatures
 

@@ -14,7 +14,6 @@ from fullmatch.algorithms.ups_rounds import PseudoLabelChoice, choose_labels
 from fullmatch.config import ExperimentConfig
 from fullmatch.data import Source
 from fullmatch.errors import UserError
-from fullmatch.experiment.build import EVALUATION_BATCH
 from fullmatch.experiment.inputs import (
     choose_split,
     load_source,
@@ -24,6 +23,7 @@ from fullmatch.experiment.inputs import (
 from fullmatch.experiment.run import Run
 from fullmatch.experiment.settings import read_config
 from fullmatch.experiment.start import resume, start
+from fullmatch.experiment.student_and_teacher import EVALUATION_BATCH
 from fullmatch.storage.run_folder import RunFolder, read_file
 from fullmatch.storage.tensors import write_tensors
 from fullmatch.training.randomness import preserve_rng, seed_step

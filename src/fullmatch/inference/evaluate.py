@@ -10,13 +10,13 @@ from fullmatch.errors import UserError
 from fullmatch.evaluation.intervals import wilson_interval
 from fullmatch.evaluation.scores import compute_scores, predict_probabilities
 from fullmatch.evaluation.wording import percent
-from fullmatch.experiment.build import EVALUATION_BATCH
 from fullmatch.experiment.classifier import Classifier
 from fullmatch.experiment.inputs import load_source
 from fullmatch.experiment.leakage import describe_unknown, find_learned, read_learned
 from fullmatch.experiment.machine import choose_device
 from fullmatch.experiment.open_set import score_open_set
 from fullmatch.experiment.settings import named_code, read_config
+from fullmatch.experiment.student_and_teacher import EVALUATION_BATCH
 from fullmatch.inference.trained_run import require_data
 from fullmatch.pages.markup import join, tag
 from fullmatch.storage.result import Interval, OpenSetScores, Scores
