@@ -16,7 +16,13 @@ from fullmatch.errors import UserError
 from fullmatch.experiment import identity
 from fullmatch.experiment.baseline import compare_with_baseline, prepare_baseline
 from fullmatch.experiment.identity import hash_pictures
-from fullmatch.experiment.leakage import LEAKED, find_learned, read_learned
+from fullmatch.experiment.leakage import (
+    LEAKED,
+    find_learned,
+    find_learned_test_pictures,
+    keys_of,
+    read_learned,
+)
 from fullmatch.experiment.run import Run
 from fullmatch.experiment.settings import resolve
 from fullmatch.experiment.start import resume, start
@@ -213,3 +219,13 @@ def test_sizes_that_would_take_forever_are_refused(names: list[str], tmp_path: P
     save_file({name: torch.zeros(1, dtype=torch.int64) for name in names}, folder.learned)
     with pytest.raises(DamagedFile, match=r"too large|199 sizes"):
         read_learned(folder)
+
+
+def test_test_pictures_of_unknown_classes_count_too() -> None:
+    dataset = data.SemiDataset.from_source(own())
+    assert dataset.test is not None
+    learned = {"1x8x8": keys_of(dataset.images)}
+    assert find_learned_test_pictures(learned, dataset) == []
+    strange = TensorStore(dataset.images.read(torch.arange(3)))
+    (finding,) = find_learned_test_pictures(learned, replace(dataset, unknown_test=strange))
+    assert f"3 of {len(dataset.test) + 3} test pictures" in finding.message

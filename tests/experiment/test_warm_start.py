@@ -47,6 +47,13 @@ def test_classes_keep_their_rows_and_new_ones_start_fresh() -> None:
     assert torch.equal(fresh.state_dict()["head.weight"][1], before[1])
 
 
+def test_labels_of_classes_that_are_unknown_now_are_named() -> None:
+    first, second = TrainedRun(pets_run()).classifier.classes
+    fresh = build_network("wrn-10-1", 2, IMAGE)
+    note = copy_weights_of_run(pets_run(), fresh, (second, "owl"), unknown=(first, "fox"))
+    assert f"; it had labels of {first}, unknown here, so the scores" in note
+
+
 @pytest.mark.parametrize(
     ("model", "channels", "classes", "message"),
     [

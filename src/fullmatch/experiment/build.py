@@ -120,7 +120,9 @@ class Assembly(StudentAndTeacher):
             fit=True,
         )
         if self.started is None:
-            self.started = load_initial_weights(model, student, self.dataset.classes)
+            self.started = load_initial_weights(
+                model, student, self.dataset.classes, self.dataset.unknown_classes
+            )
         self.notes += [self.started] if self.started else []
         appearance = self.dataset.appearance
         if model.pretrained or model.start or model.weights:

@@ -112,13 +112,14 @@ def find_learned(learned: Learned, store: ImageStore) -> Tensor:
 
 def find_learned_test_pictures(learned: Learned, dataset: SemiDataset) -> list[HealthFinding]:
     """A finding where the earlier run was trained on test pictures; this run never is."""
-    count = 0 if dataset.test is None else int(find_learned(learned, dataset.test).sum())
-    if dataset.test is None or not count:
+    tests = [store for store in (dataset.test, dataset.unknown_test) if store is not None]
+    count = sum(int(find_learned(learned, store).sum()) for store in tests)
+    if not count:
         return []
     finding = HealthFinding(
         kind=LEAKED,
         message=f"the run that this one starts from was trained on {count} of "
-        f"{len(dataset.test)} test pictures: the test accuracy is too high",
+        f"{sum(map(len, tests))} test pictures: the test accuracy is too high",
         advice="test pictures that no run was trained on",
     )
     return [finding]

@@ -1,6 +1,6 @@
 """The weights that a network starts from: those of an earlier run, or of a file."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import torch
@@ -16,20 +16,25 @@ from fullmatch.models.weights import load_weights
 from fullmatch.storage.run_folder import RunFolder
 
 
-def load_initial_weights(model: ModelConfig, network: Network, classes: Sequence[str]) -> str:
+def load_initial_weights(
+    model: ModelConfig, network: Network, classes: Sequence[str], unknown: Collection[str] = ()
+) -> str:
     """Copy the weights that the config names; returns a note, empty where it names none."""
     if model.start is not None:
-        return copy_weights_of_run(Path(model.start), network, classes)
+        return copy_weights_of_run(Path(model.start), network, classes, unknown)
     if model.weights is not None:
         return load_weights(Path(model.weights), network, model.name, classes)
     return ""
 
 
 @torch.no_grad()
-def copy_weights_of_run(run: Path, network: Network, classes: Sequence[str]) -> str:
+def copy_weights_of_run(
+    run: Path, network: Network, classes: Sequence[str], unknown: Collection[str] = ()
+) -> str:
     """Copy the weights of a finished run, the head's class by class; returns a note.
 
-    Classes that the run does not have keep the weights of the new network.
+    Classes that the run does not have keep the weights of the new network. The note names the
+    unknown classes of the new run of which the earlier one had labels.
     """
     folder = RunFolder(run)
     earlier = Classifier.load(folder.model, named_code(folder))
@@ -57,7 +62,13 @@ def copy_weights_of_run(run: Path, network: Network, classes: Sequence[str]) -> 
                     tensor[at] = theirs[name][rows[label]]
         else:
             tensor.copy_(theirs[name])
-    return f"starts from {run}" + (f"; new classes: {', '.join(new)}" if new else "")
+    note = f"starts from {run}" + (f"; new classes: {', '.join(new)}" if new else "")
+    if seen := [label for label in earlier.classes if label in unknown]:
+        note += (
+            f"; it had labels of {', '.join(seen)}, unknown here, so the scores of unknown classes "
+            "are too high"
+        )
+    return note
 
 
 def reads_raw_sums(network: Network) -> bool:
