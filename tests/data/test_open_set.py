@@ -138,6 +138,8 @@ def test_a_table_of_own_pictures(tmp_path: Path) -> None:
     assert source.classes == ("brick", "grass", "water")
     assert source.unknown_test is not None
     assert len(source.unknown_test) == 1
+    # How many of the unlabeled pictures show it is not known.
+    assert source.notes[-1] == "1 unknown class: noise"
 
 
 def test_subsets_of_files_are_read_from_the_files(tmp_path: Path) -> None:

@@ -93,7 +93,5 @@ def select_images(store: ImageStore, positions: Tensor) -> ImageStore:
 def describe_hidden(names: tuple[str, ...], images: int) -> str:
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     classes = pluralize(names, "unknown class", "unknown classes")
-    return (
-        f"{classes}: {', '.join(names[:LISTED])}{more}; "
-        f"{pluralize(images, 'training image')} of them without a label"
-    )
+    hidden = f"; {pluralize(images, 'training image')} of them without a label" if images else ""
+    return f"{classes}: {', '.join(names[:LISTED])}{more}{hidden}"
