@@ -1,5 +1,7 @@
 """Sizes of long-tailed classes, as published and at the edges."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -44,6 +46,17 @@ def test_largest_sizes_fit_and_one_more_does_not(
     sizes = largest_long_tailed_sizes(np.array(available), weights)
     assert (sizes <= available).all()
     assert (long_tailed_sizes(int(sizes.sum()), weights) == sizes).all()
+
+
+@pytest.mark.parametrize("imbalance", [1, 10])
+def test_sizes_of_a_thousand_classes_need_little_memory(imbalance: float) -> None:
+    tracemalloc.start()
+    sizes = long_tailed_sizes(100_000, class_weights(imbalance, 1000))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sizes.sum() == 100_000
+    assert sizes[0] == pytest.approx(imbalance * sizes[-1], rel=0.1)
+    assert peak < 100e6  # of a table of all images by all classes: 1600e6
 
 
 def test_equal_sizes() -> None:

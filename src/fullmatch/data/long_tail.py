@@ -22,8 +22,10 @@ def long_tailed_sizes(total: int, weights: NDArray[np.float64]) -> Sizes:
 
     A larger total makes no class smaller. Where classes tie, the first one comes first.
     """
+    # No class gets more than the largest one, whose size is at most this.
+    most = min(total, int((total + len(weights)) / weights.sum()) + 1)
     # The size that the largest class has when a class grows to 1, 2, ... images.
-    growth = np.arange(1, total + 1)[:, None] / weights
+    growth = np.arange(1, most + 1)[:, None] / weights
     order = np.argsort(growth, axis=None, kind="stable")[:total]
     return np.bincount(order % len(weights), minlength=len(weights))
 
