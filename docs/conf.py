@@ -28,7 +28,7 @@ nb_ipywidgets_js = {}
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 
-SHORT_CELL = 16  # characters
+SHORT_CELL = 17  # characters
 LONGEST_FLAG = 20
 
 html_theme = "furo"
