@@ -17,7 +17,11 @@ from fullmatch.data import SemiDataset
 from fullmatch.errors import UserError
 from fullmatch.experiment.build import Assembly
 from fullmatch.experiment.inputs import choose_split
+from fullmatch.experiment.start import start
+from fullmatch.storage.run_folder import RunFolder
 from fullmatch.training.execution import resolve_execution
+from tests.frozen_runs import frozen_config, tiny_model
+from tests.own_pictures import clean_folder
 from tests.small_runs import begin, config, digits, finish, resume_run, stop_after
 from tests.two_processes import in_processes, in_two_processes
 
@@ -114,6 +118,27 @@ def test_any_number_of_processes_resumes(tmp_path: Path) -> None:
     first, second = resumed.folder.read_records(), straight.folder.read_records()
     losses = [[record.metrics["loss"] for record in records] for records in (first, second)]
     assert losses[0] == pytest.approx(losses[1], abs=0.1)
+
+
+def train_frozen(photos: str, out: str) -> dict[str, Tensor]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fullmatch.experiment.inputs.load_frozen_model", tiny_model)
+        run = finish(start(frozen_config(Path(photos)), RunFolder(Path(out))))
+    return run.state.state_dict()
+
+
+def test_a_frozen_body_is_shared(tmp_path: Path) -> None:
+    """Features are computed once; the head ends where one process brings it."""
+    photos = clean_folder(tmp_path / "photos", labels=5, unlabeled=6, test=4, size=72)
+    one = train_frozen(str(photos), str(tmp_path / "one"))
+    both = in_two_processes(train_frozen, tmp_path, str(photos), str(tmp_path / "two"))
+    for other in both:
+        for name in one.keys() - {"totals"}:
+            torch.testing.assert_close(one[name], other[name], rtol=1e-4, atol=1e-5, msg=name)
+    results = [RunFolder(tmp_path / name).read_result() for name in ("one", "two")]
+    assert results[0].teacher is not None
+    assert results[1].teacher is not None
+    assert results[0].teacher.top1 == results[1].teacher.top1
 
 
 def test_only_the_first_process_writes_and_prints(tmp_path: Path) -> None:

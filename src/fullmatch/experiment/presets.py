@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from fullmatch import distributed
 from fullmatch.algorithms import Supervised, SupportsFull
 from fullmatch.algorithms import algorithm as spec_of
 from fullmatch.config import (
@@ -140,11 +141,12 @@ def labels_only(config: ExperimentConfig) -> ExperimentConfig:
     config = replace(config, algorithm=Supervised(), baseline=False, training=training)
     if config.model.body == "trained":
         return config
+    processes = distributed.world_size()  # each needs an image
     fitted = replace(
         config,
         model=replace(config.model, body="frozen", head="logistic"),
         optimizer=OptimizerConfig(rate=0.0),  # it stays as it is, whatever the batch
-        training=replace(config.training, batch=1, ratio=1, execution="eager"),
+        training=replace(config.training, batch=processes, ratio=1, execution="eager"),
     )
     return with_steps(fitted, 1)
 

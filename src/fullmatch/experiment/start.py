@@ -71,17 +71,21 @@ def start_pretrained(
 ) -> Run:
     """A new run on pretrained weights: its folder is made first, and features go there."""
     check_algorithm(config, inputs)
-    body = load_body(inputs, config)
+    asked, given = config, inputs  # what follows is done once, and then known to all processes
+    body = distributed.first_then_others(lambda: load_body(given, asked))
 
     def fill(made: RunFolder) -> None:
-        write_settings(made, config, inputs)
+        write_settings(made, asked, given)
         if choose is not None:
             made.write_strategies(None)  # so that a run stopped before then compares them too
 
-    folder = folder.make(fill)
+    planned = folder
+    folder = distributed.on_first(lambda: planned.make(fill))
     options = replace(options, folder=options.folder or folder.feature_cache)
     try:
-        inputs, notes = add_features(inputs, config, options, body)
+        inputs, notes = distributed.first_then_others(
+            lambda: add_features(given, asked, options, body)
+        )
         if choose is not None:
             config = choose_config(config, inputs, folder, choose)
     except KeyboardInterrupt:  # what is done so far is in the folder, whose number nobody knows yet
@@ -96,19 +100,19 @@ def choose_config(
     config: ExperimentConfig, inputs: RunInputs, folder: RunFolder, choose: Chooser
 ) -> ExperimentConfig:
     """The settings of the best strategy, which are those of the run from now on."""
-    config, strategies = choose(config, inputs, folder)
-    with folder.writing():
-        write_settings(folder, config, inputs)
-        folder.write_strategies(strategies)
-    return config
+
+    def choose_and_write() -> ExperimentConfig:
+        chosen, strategies = choose(config, inputs, folder)
+        with folder.writing():
+            write_settings(folder, chosen, inputs)
+            folder.write_strategies(strategies)
+        return chosen
+
+    return distributed.on_first(choose_and_write)
 
 
 def check_algorithm(config: ExperimentConfig, inputs: RunInputs) -> None:
     """Refuse wrong settings before any work is done."""
-    if distributed.world_size() > 1:
-        raise UserError(
-            f"model.body = {config.model.body} trains in one process; start it without torchrun"
-        )
     dataset = inputs.dataset
     config.algorithm.build(
         Task(
@@ -152,7 +156,10 @@ def resume(
         # A checkpoint holds the trained weights; the file of the initial ones may be gone.
         started = None if checkpoint is None else checkpoint.facts.started
         options = replace(options, folder=options.folder or folder.feature_cache)
-        inputs, _ = add_features(read_inputs(folder, config, source), config, options)
+        asked = config
+        inputs, _ = distributed.first_then_others(
+            lambda: add_features(read_inputs(folder, asked, source), asked, options)
+        )
         if checkpoint is None and choose is not None and folder.read_strategies() is None:
             config = choose_config(config, inputs, folder, choose)
         run = Run(folder, config, inputs, started)

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from fullmatch import distributed
 from fullmatch.core import Batch, Views
 from fullmatch.data.feed import RawBatch
 
@@ -15,14 +16,14 @@ class CachedViews(nn.Module):
         self.views, self.columns = views, columns  # which of the V views serve under each name
 
     def draw(self, raw: RawBatch) -> tuple[Tensor, ...]:
-        """The random numbers of every view, in their order."""
-        labeled = (
-            torch.rand(len(raw.labeled), device=raw.labels.device) for _ in self.views.labeled
+        """The random numbers of every view, in their order, for the images of all processes."""
+        processes, rank = distributed.world_size(), distributed.rank()
+        counts = [len(raw.labeled)] * len(self.views.labeled)
+        counts += [len(raw.unlabeled)] * len(self.views.unlabeled)
+        device = raw.labels.device
+        return tuple(
+            torch.rand(processes * count, device=device)[rank::processes] for count in counts
         )
-        unlabeled = (
-            torch.rand(len(raw.unlabeled), device=raw.labels.device) for _ in self.views.unlabeled
-        )
-        return (*labeled, *unlabeled)
 
     @torch.no_grad()
     def forward(self, raw: RawBatch, chances: tuple[Tensor, ...] | None = None) -> Batch:
