@@ -73,6 +73,22 @@ def test_warm_up_uses_no_unlabeled_image_and_ends_early_in_a_short_run() -> None
     assert limit.steps.item() == 4
 
 
+def test_a_step_in_parts_counts_once() -> None:
+    whole, parts = LossLimit(Dash(warmup=3)), LossLimit(Dash(warmup=3))
+    batch = random_batch(tiny_task(2), Dash.views)._replace(labels=torch.tensor([0]))
+
+    def warm_up(limit: LossLimit, chance: float, step: int) -> bool:
+        output = Output(torch.tensor([[chance, 1 - chance]]).log(), torch.zeros(1, 16))
+        passes = Passes(output, output, (output,), None)
+        return bool(limit.warm_up(passes, batch, torch.tensor(step / 100)))
+
+    for step, chance in enumerate((0.2, 0.4, 0.6, 0.8, 0.9)):
+        answers = warm_up(whole, chance, step), warm_up(parts, chance, step)
+        assert {*answers, warm_up(parts, 0.5, step)} == {step < 3}
+    assert parts.labeled_loss.equal(whole.labeled_loss)
+    assert parts.start.equal(whole.start)
+
+
 @pytest.mark.parametrize(("measured", "chance"), [("start", 0.1), ("end", 0.5)])
 def test_the_end_of_the_warm_up_that_is_measured(
     measured: Literal["start", "end"], chance: float
@@ -82,7 +98,8 @@ def test_the_end_of_the_warm_up_that_is_measured(
     for step in range(600):
         probs = torch.tensor([[0.1, 0.9] if step < 100 else [0.5, 0.5]])
         output = Output(probs.log(), torch.zeros(1, 16))
-        limit.warm_up(Passes(output, output, (output,), None), batch, torch.tensor(0.0))
+        progress = torch.tensor(step / 10_000)
+        limit.warm_up(Passes(output, output, (output,), None), batch, progress)
     assert limit.labeled_loss.item() == pytest.approx(-math.log(chance), abs=0.02)
 
 

@@ -54,16 +54,21 @@ class LossLimit(nn.Module):
         return (spec.factor * spec.gamma**-stretches * self.labeled_loss).clamp(min=spec.rho_min)
 
     def warm_up(self, passes: Passes[object], batch: Batch, progress: Tensor) -> Tensor:
-        """Whether this step is still warm-up; if so, its labeled loss enters the mean."""
+        """Whether this step is still warm-up; if so, its labeled loss enters the mean.
+
+        A step in several parts (`training.accumulate`) counts once, with its first part.
+        """
+        begins = (progress != self.start) | (self.steps == 0)
+        step = self.steps + begins - 1
         short = progress < self.spec.longest_warmup
-        warming = (self.steps == 0) | ((self.steps < self.spec.warmup) & short)
+        warming = (step == 0) | ((step < self.spec.warmup) & short)
         loss = distributed.mean(cross_entropy(passes.labeled.logits, batch.labels))
-        share = (1 / (self.steps + 1)).clamp(min=1 / MEASURED)
+        share = (1 / (step + 1)).clamp(min=1 / MEASURED) * begins
         if self.spec.measured == "start":
-            share = share * (self.steps < MEASURED)
+            share = share * (step < MEASURED)
         self.labeled_loss.lerp_(loss, share * warming)
         self.start.copy_(torch.where(warming, progress, self.start))
-        self.steps.add_(1)
+        self.steps.add_(begins)
         return warming
 
     def forward(self, passes: Passes[object], batch: Batch, progress: Tensor) -> PseudoLabels:
