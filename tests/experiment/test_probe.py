@@ -15,7 +15,6 @@ from fullmatch.experiment.probe import (
     CONFIDENCE,
     ProbeData,
     Teacher,
-    choose_teachers,
     fit_initial_head,
     fit_labels_only,
     fit_propagated,
@@ -23,6 +22,7 @@ from fullmatch.experiment.probe import (
     probe_data,
     sharpened,
     teach,
+    weigh_teachers,
 )
 from fullmatch.experiment.probe_heads import Array, HeadKind, Labels, fit_soft, softmax, unit_rows
 from fullmatch.models.frozen import Embedding, HeadNetwork
@@ -62,21 +62,32 @@ def test_parts_of_the_rows() -> None:
 
 def test_one_part_has_one_teacher() -> None:
     data, _ = two_parts(useful=(True,))
-    assert list_teachers(data) == [Teacher(0, HeadKind.PROPAGATION)] == choose_teachers(data, 0)
+    assert list_teachers(data) == [Teacher(0, HeadKind.PROPAGATION)]
+    assert weigh_teachers(data, 0) == {Teacher(0, HeadKind.PROPAGATION): 1}
 
 
 @pytest.mark.parametrize("best", [0, 1])
 def test_teachers_that_look_at_noise_are_not_used(best: int) -> None:
     data, _ = two_parts(useful=(best == 0, best == 1))
-    teachers = choose_teachers(data, seed=0)
-    assert any(teacher.part == best for teacher in teachers)
-    assert all(teacher.part != 1 - best for teacher in teachers)
-    assert choose_teachers(data, seed=0) == teachers
+    weights = weigh_teachers(data, seed=0)
+    assert {teacher.part for teacher in weights} == {best}
+    assert sum(weights.values()) == pytest.approx(1)
+    assert weigh_teachers(data, seed=0) == weights
 
 
 def test_equally_good_teachers_are_all_used() -> None:
     data, _ = two_parts(useful=(True, True))
-    assert choose_teachers(data, seed=0) == list_teachers(data)
+    weights = weigh_teachers(data, seed=0)
+    assert list(weights) == list_teachers(data)
+    assert sum(weights.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_imagenet_is_asked_only_where_labels_can_confirm_it(parts: int) -> None:
+    data, _ = two_parts(labels=1, useful=(True,) * parts)
+    weights = weigh_teachers(data, seed=0)
+    assert {teacher.part for teacher in weights} == {0, 1, 2}.intersection(range(parts)) - {1}
+    assert sum(weights.values()) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("teacher", list_teachers(two_parts(useful=(True, True))[0]))

@@ -27,14 +27,16 @@ from fullmatch.experiment.probe_heads import (
 from fullmatch.models.frozen import HeadNetwork
 
 CONFIDENCE = 0.8  # mean top probability that teachers are brought to before they are averaged
-TIE = 0.5  # standard errors within which a teacher counts as one of the best
+UNLIKELY = 1e-3  # probability below which a teacher is not blamed any further
+IMAGENET = 1  # the part that holds the probabilities of all ImageNet classes
+NEGLIGIBLE = 0.01  # weight below which a teacher is not asked
 
 
 @dataclass(frozen=True)
 class Teacher:
-    """A way to label all pictures: on one part of the embedding, or on all of it."""
+    """A way to label all pictures by one part of the embedding."""
 
-    part: int | None  # None: all parts
+    part: int
     kind: HeadKind
 
 
@@ -113,9 +115,10 @@ def fit_labels_only(data: ProbeData, seed: int) -> LinearHead:
 
 
 def fit_propagated(data: ProbeData, seed: int) -> LinearHead:
-    """A head that learns what the best teachers say about all pictures."""
-    teachers = choose_teachers(data, seed)
-    targets = np.mean([teach(data, each, data.labeled, data.labels) for each in teachers], axis=0)
+    """A head that learns what the teachers say about all pictures, the better ones most."""
+    targets = np.zeros((len(data.rows), data.classes), np.float32)
+    for teacher, weight in weigh_teachers(data, seed).items():
+        targets += weight * teach(data, teacher, data.labeled, data.labels)
     targets[data.labeled] = np.eye(data.classes, dtype=np.float32)[data.labels]
     rows = data.part(None)
     return rescaled(fit_soft(rows, targets, targets.max(axis=1), data.strength), data)
@@ -127,34 +130,40 @@ def rescaled(head: LinearHead, data: ProbeData) -> LinearHead:
 
 
 def list_teachers(data: ProbeData) -> list[Teacher]:
-    """All parts by propagation; probabilities also by clustering, which needs clear clusters."""
+    """Features by propagation; probabilities also by clustering, which needs clear clusters."""
     teachers = [Teacher(0, HeadKind.PROPAGATION)]
-    if len(data.dimensions) > 1:
-        teachers.append(Teacher(None, HeadKind.PROPAGATION))
     for part in range(1, len(data.dimensions)):
         teachers += [Teacher(part, HeadKind.PROPAGATION), Teacher(part, HeadKind.CLUSTERING)]
     return teachers
 
 
-def choose_teachers(data: ProbeData, seed: int) -> list[Teacher]:
-    """Those whose accuracy on held-out labels is as good as the best one's."""
+def weigh_teachers(data: ProbeData, seed: int) -> dict[Teacher, float]:
+    """Each teacher's weight: how likely the labels are to it while they are held out.
+
+    Likelihood, since a few labels hardly show which teacher is the most accurate. Where no label
+    can be held out, probabilities of all ImageNet classes are left out: they help less often.
+    """
     teachers = list_teachers(data)
     pairs = stratified_folds(data.labels, folds=4, repeats=2, seed=seed)
     if len(teachers) == 1 or not pairs:
-        return teachers
+        trusted = [teacher for teacher in teachers if teacher.part != IMAGENET]
+        return dict.fromkeys(trusted, 1 / len(trusted))
     graphs = {each.part: NeighborGraph(data.part(each.part)) for each in teachers}
-    hits = np.zeros(len(teachers))
+    likelihood = np.zeros(len(teachers))  # its logarithm, over all labels of all folds
     for training, held_out in pairs:
+        labeled, labels = data.labeled[training], data.labels[training]
+        held_out_rows, truth = data.labeled[held_out], data.labels[held_out]
         for number, teacher in enumerate(teachers):
-            labeled, labels = data.labeled[training], data.labels[training]
             probabilities = teach(data, teacher, labeled, labels, graphs[teacher.part])
-            truth = data.labels[held_out]
-            predicted = probabilities[data.labeled[held_out]].argmax(axis=1)
-            hits[number] += (predicted == truth).sum()
-    accuracy = hits / sum(len(held_out) for _, held_out in pairs)
-    error = np.sqrt(0.25 / len(data.labels))
-    best = accuracy >= accuracy.max() - TIE * error
-    return [teacher for teacher, is_best in zip(teachers, best, strict=True) if is_best]
+            likelihood[number] += np.log(
+                np.maximum(probabilities[held_out_rows, truth], UNLIKELY)
+            ).sum()
+    likelihood *= len(data.labels) / sum(len(held_out) for _, held_out in pairs)
+    weights = softmax(likelihood[None])[0]
+    weights = np.where(weights < NEGLIGIBLE, 0, weights) / weights[weights >= NEGLIGIBLE].sum()
+    return {
+        teacher: float(weight) for teacher, weight in zip(teachers, weights, strict=True) if weight
+    }
 
 
 def teach(
