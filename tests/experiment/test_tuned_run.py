@@ -175,10 +175,12 @@ def test_an_interrupt_keeps_the_best_so_far(
 ) -> None:
     add = Comparison.add
 
-    def interrupt_slow(self: Comparison, strategy: Strategy, folds: FoldOptions) -> None:
+    def interrupt_slow(
+        self: Comparison, strategy: Strategy, folds: FoldOptions, seconds: float = 0
+    ) -> bool:
         if strategy.name == "from scratch":
             raise KeyboardInterrupt
-        add(self, strategy, folds)
+        return add(self, strategy, folds)
 
     monkeypatch.setattr(Comparison, "add", interrupt_slow)
     scratch = Strategy("from scratch", config(photos))
@@ -187,6 +189,18 @@ def test_an_interrupt_keeps_the_best_so_far(
     assert len(run.strategies) == 3
     assert sentences[-1].startswith("stopped: ")
     assert finish(run).folder.finished
+
+
+def test_what_does_not_fit_into_the_time_is_left_out(
+    photos: Path, source: Source, tmp_path: Path
+) -> None:
+    scratch = Strategy("from scratch", config(photos), seconds=3600)
+    choose, sentences = chooser(3600, alternatives=(scratch,), tune=False)
+    run = compare(choose, photos, source, tmp_path / "run")
+    assert len(run.strategies) == 3
+    assert sentences[-1] == "from scratch is left out: it does not fit into the time"
+    assert finish(run).folder.finished
+    assert not list(run.folder.path.glob("strategy-*"))
 
 
 def test_from_scratch_can_win(

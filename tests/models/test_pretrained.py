@@ -10,6 +10,7 @@ from typing import NoReturn
 import numpy as np
 import pytest
 import torch
+import torchvision
 from torch import nn
 
 from fullmatch.core import Appearance
@@ -204,6 +205,16 @@ def test_classes_that_imagenet_knows_are_one_more_part() -> None:
     unnamed = load_frozen_model(LITE, appearance, 96, classes=("ants", "good parts"))
     assert unnamed.widths == plain.widths
     assert unnamed.identity == plain.identity
+
+
+def test_pictures_too_small_for_the_network(tmp_path: Path) -> None:
+    appearance = Appearance(mean=(0.4,) * 3, std=(0.2,) * 3, padding=4)
+    path = tmp_path / "densenet.pth"
+    torch.save(torchvision.models.densenet121().state_dict(), path)
+    reason = r"^densenet121 does not take pictures of 8x8 \(.*\); use larger model.sizes$"
+    with pytest.raises(UserError, match=reason):
+        load_frozen_model("densenet121", appearance, 64, path, (8, 64))
+    assert load_frozen_model("densenet121", appearance, 64, path, (64,)).body.sizes == (64,)
 
 
 @pytest.mark.usefixtures("no_packages")

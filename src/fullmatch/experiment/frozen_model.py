@@ -72,6 +72,7 @@ def load_frozen_model(
     sizes = sizes or choose_sizes(side)
     if network.fixed_size is not None:
         sizes = (network.fixed_size,)
+    check_size(name, network.body, min(sizes))
     named = None if classifier is None or not classes else match_imagenet(classes)
     widths = [network.head.in_features]
     if classifier is not None:
@@ -88,6 +89,18 @@ def load_frozen_model(
         identity=identity,
         note=note,
     )
+
+
+def check_size(name: str, body: nn.Module, side: int) -> None:
+    """`UserError` where a network cannot look at pictures that are this small."""
+    try:
+        with torch.no_grad():
+            body.eval()(torch.zeros(1, 3, side, side))
+    except Exception as error:  # networks check their input in many ways, or not at all
+        reason = str(error).strip().partition("\n")[0].rstrip(".!") or type(error).__name__
+        raise UserError(
+            f"{name} does not take pictures of {side}x{side} ({reason}); use larger model.sizes"
+        ) from None
 
 
 def fill_body(name: str, network: Backbone, path: Path | None) -> tuple[nn.Linear | None, str, str]:

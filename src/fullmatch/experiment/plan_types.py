@@ -38,6 +38,7 @@ class Strategy:
 
     name: str
     config: ExperimentConfig
+    seconds: float = 0.0  # that the final model and its estimate will take
 
 
 @dataclass(frozen=True)

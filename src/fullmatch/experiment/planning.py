@@ -40,7 +40,7 @@ def make_plan(
         plan.seconds + scratch.seconds,
         (*plan.notes, "small pictures may do better from scratch: both are tried"),
         compare_strategies=True,
-        alternatives=(Strategy("from scratch", scratch.config),),
+        alternatives=(Strategy("from scratch", scratch.config, scratch.seconds),),
         training_seconds=scratch.training_seconds,
     )
 

@@ -52,7 +52,7 @@ def plan_pretrained(
     notes = [f"a head on the features of {weights.model}, which knows photos already"]
     if seconds > options.seconds:
         notes.append(
-            f"about {seconds / 60:.0f} min are needed for {pictures:,} pictures, more than the "
+            f"about {seconds / 60:.2g} min are needed for {pictures:,} pictures, more than the "
             f"{options.seconds / 60:g} min asked for; fewer unlabeled pictures take less"
         )
     return TrainingPlan(config, seconds, tuple(notes), compare_strategies=True)

@@ -1,5 +1,6 @@
 """Strategies to use a pretrained network: each is measured on held-out labels, the best is used."""
 
+import math
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -57,7 +58,8 @@ class StrategyChooser:
                     f"{comparison.describe_best()}; trying {strategy.name} (Ctrl-C ends here, "
                     "and keeps the best so far)"
                 )
-                comparison.add(strategy, folds)
+                if not comparison.add(strategy, folds, self.limit.seconds_left - strategy.seconds):
+                    self.report(f"{strategy.name} is left out: it does not fit into the time")
         except KeyboardInterrupt:
             self.report(f"stopped: {comparison.describe_best()}")
         return comparison.finish(config, folder)
@@ -72,7 +74,12 @@ class StrategyChooser:
         steps = self.affordable_steps(config, inputs) if self.tune else None
         if steps is not None:
             tuned = tuned_config(config, steps, choose_device())
-            yield Strategy("tuned network", tuned), self.folds
+            seconds = TUNED_SHARE * self.limit.seconds_left / self.count_models(config, inputs)
+            yield Strategy("tuned network", tuned, seconds), self.folds
+
+    def count_models(self, config: ExperimentConfig, inputs: RunInputs) -> int:
+        """Of a strategy: those of the folds, and the final one."""
+        return CrossValidation(config, inputs.dataset, Path(), self.folds).count + 1
 
     def affordable_steps(self, config: ExperimentConfig, inputs: RunInputs) -> int | None:
         """Steps of tuning that fit the time, in all folds and at the end; None: too few do."""
@@ -82,7 +89,7 @@ class StrategyChooser:
             return None
         trial = tuned_config(config, least, device)
         cost = measure_cost(trial, inputs)
-        models = CrossValidation(config, inputs.dataset, Path(), self.folds).count + 1
+        models = self.count_models(config, inputs)
         steps = int(min(most, (TUNED_SHARE * seconds_left / models - cost.start) / cost.step))
         if steps >= least:
             return steps
@@ -107,8 +114,11 @@ class Comparison:
     def folder(self, number: int) -> Path:
         return self.place / f"strategy-{number}"
 
-    def add(self, strategy: Strategy, folds: FoldOptions) -> None:
-        """Measure a strategy; the first one also brings the labels-only baseline."""
+    def add(self, strategy: Strategy, folds: FoldOptions, seconds: float = math.inf) -> bool:
+        """Measure a strategy; the first one also brings the labels-only baseline.
+
+        False where that takes longer than so many seconds, or no label can be held out.
+        """
         started = time.monotonic()
         folds = replace(folds, baseline=not self.results)
         validation = CrossValidation(
@@ -119,10 +129,11 @@ class Comparison:
             self.inputs.features,
         )
         for _ in validation.run():
-            pass
+            if time.monotonic() - started >= seconds:
+                return False
         accuracy = validation.accuracy()
         if accuracy is None:
-            return
+            return False
         if folds.baseline:
             self.baseline = validation.accuracy(baseline=True)
         self.strategies.append(strategy)
@@ -135,6 +146,7 @@ class Comparison:
                 seconds=round(time.monotonic() - started, 1),
             )
         )
+        return True
 
     @property
     def best(self) -> int | None:
