@@ -87,6 +87,17 @@ def test_optuna_is_optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         make_sweep(tmp_path / "search", *SETTINGS, trials=2)
 
 
+@pytest.mark.parametrize(
+    "damage", [b"x\n", b"[" * 100_000 + b"\n", b'{"op_code": 0}\n', b"\xff\xfe"], ids=repr
+)
+def test_a_damaged_journal_is_named(damage: bytes, tmp_path: Path) -> None:
+    search(tmp_path / "sweep", 2)
+    journal = tmp_path / "sweep" / "study.journal"
+    journal.write_bytes(damage + journal.read_bytes())
+    with pytest.raises(UserError, match=r"study\.journal is damaged \(.*\); restore it, or start"):
+        search(tmp_path / "sweep", 3)
+
+
 def test_numbers_are_short() -> None:
     assert [shorten(text) for text in ("0.0123456789", "12", "cosine")] == [
         "0.0123457",

@@ -17,6 +17,7 @@ from fullmatch.experiment.settings import read_config, resolve
 from fullmatch.storage.atomic import explained_errors
 from fullmatch.storage.json_files import from_json, read_json, write_json
 from fullmatch.storage.locks import locked
+from fullmatch.storage.private_folders import remove_leftovers
 from fullmatch.storage.run_folder import RunFolder, read_file
 from fullmatch.sweeps.score import RunScore, ScoreKind
 from fullmatch.sweeps.search import OptunaSearch
@@ -178,6 +179,7 @@ class Sweep:
         """Hold a run that is not done and that nobody else holds; None if there is none left."""
         with ExitStack() as held:
             with locked(self.path, wait=True):
+                remove_leftovers(self.path / "scores")
                 run = self.find_free(held)
             yield run
 

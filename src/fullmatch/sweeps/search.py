@@ -3,6 +3,7 @@
 The caller holds the lock of the sweep's folder around every call.
 """
 
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -10,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from fullmatch.errors import UserError
+from fullmatch.files.reading import read_bounded
+from fullmatch.storage.atomic import explained_errors
+from fullmatch.storage.json_files import DamagedFile
 from fullmatch.sweeps.space import Choice, SweepPoint, ValueList
 
 DIGITS = 6  # of a suggested number; more would only be hard to read
@@ -38,9 +42,19 @@ class OptunaSearch:
 
     def open_study(self, seed: int = 0) -> Any:
         """The study in the file; a sampler with this seed makes its suggestions."""
-        cut_torn_line(self.journal)
-        journal = import_module("optuna.storages.journal")
+        try:
+            with explained_errors(self.journal):
+                cut_torn_line(self.journal)
+                return self.replay(seed)
+        except UserError:
+            raise
+        except Exception as error:  # Optuna takes what is in the file as it is
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            advice = "restore it, or start the sweep again with another --out"
+            raise DamagedFile(self.journal, reason, advice) from None
 
+    def replay(self, seed: int) -> Any:
+        journal = import_module("optuna.storages.journal")
         backend = journal.JournalFileBackend(str(self.journal), lock_obj=HeldLock())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about features that may change
@@ -107,10 +121,10 @@ def cut_torn_line(journal: Path) -> None:
     """Remove what a process that was killed while writing has left of its line."""
     if not journal.exists():
         return
-    content = journal.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if whole != content:
-        journal.write_bytes(whole)
+    content = read_bounded(journal)
+    whole = content.rfind(b"\n") + 1
+    if whole < len(content):
+        os.truncate(journal, whole)  # writing it anew could be cut off too
 
 
 def import_optuna() -> Any:
