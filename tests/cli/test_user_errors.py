@@ -8,6 +8,7 @@ import pytest
 import tomli_w
 
 from fullmatch.cli import main
+from fullmatch.cli.app import exit_on_error
 from tests.small_pictures import write_pets
 
 TINY = ("--set", "training.batch=4", "--set", "training.ratio=2", "--set", "model.name=wrn-10-1")
@@ -307,3 +308,11 @@ def test_resume_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "run" / "result.json").unlink()
     main(["resume", "../run"])
     assert (tmp_path / "run" / "result.json").exists()
+
+
+def test_too_little_memory_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        exit_on_error(lambda: print(bytearray(2**60)))
+    assert capsys.readouterr().err == (
+        "fullmatch: not enough memory; use smaller pictures (--set data.size=32)\n"
+    )

@@ -88,6 +88,7 @@ def test_unusual_values_survive_toml(tmp_path: Path) -> None:
         ({"optimizer": {"nesterov": 1}}, "optimizer.nesterov is 1, expected true or false"),
         ({"data": {"name": 3}}, "data.name is 3, expected a string"),
         ({"data": {"strong": "torchsl"}}, "did you mean 'torchssl'?"),
+        ({"data": {"size": 99999}}, "data.size is 99999, expected 1 to 4096"),
         ({"training": {"steps": 0}}, "training.steps is 0, expected 1 or more"),
         ({"training": {"log_every": 0}}, "training.log_every is 0, expected 1 or more"),
         ({"training": {"ema": 1.5}}, "training.ema is 1.5, expected 0 to 1"),

@@ -8,6 +8,7 @@ import torch
 
 from fullmatch.errors import NonFiniteLoss, UserError
 from fullmatch.experiment.nan_recovery import train_with_rollback
+from fullmatch.experiment.repair import find_unusable
 from fullmatch.experiment.run import Run
 from tests import small_runs
 
@@ -114,3 +115,12 @@ def test_a_checkpoint_with_nan_is_passed_over(tmp_path: Path) -> None:
     run = with_nan(begin(tmp_path / "run"), at=5, above=0.01, late=True)
     assert [record.step for record in train_with_rollback(run)][:8] == [1, 2, 3, 4, 5, 6, 5, 6]
     assert run.folder.read_rollbacks() == [4]
+
+
+def test_weights_that_become_nan_in_the_last_step(tmp_path: Path) -> None:
+    """No loss follows that would show it, and the model would be useless."""
+    run = with_nan(begin(tmp_path / "run"), at=11, above=0.005, late=True)
+    steps = [record.step for record in train_with_rollback(run)]
+    assert steps[-3:] == [12, 11, 12]
+    assert run.folder.read_rollbacks() == [10]
+    assert not find_unusable(run.folder)

@@ -33,6 +33,7 @@ from fullmatch.errors import UserError, escape_controls
 USER_ERROR = 2  # exit codes
 INTERRUPTED = 130
 CLOSED_PIPE = 141
+NO_MEMORY = "not enough memory; use smaller pictures (--set data.size=32)"
 SHARED = ("train", "resume")  # commands that several processes run together
 
 app = App(
@@ -119,6 +120,9 @@ def exit_on_error(work: Callable[[], None]) -> None:
         raise SystemExit(INTERRUPTED) from None
     except BrokenPipeError:
         exit_for_closed_pipe()
+    except MemoryError:
+        print(f"fullmatch: {NO_MEMORY}", file=sys.stderr)
+        raise SystemExit(USER_ERROR) from None
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):  # rich turns it into its own exit
             exit_for_closed_pipe()

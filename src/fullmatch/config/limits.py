@@ -44,6 +44,7 @@ Share = Annotated[float, Limits(0, 1)]  # such as a threshold, a momentum, a sha
 ShareBelowOne = Annotated[float, Limits(0, 1, below_high=True)]  # such as a dropout rate
 Cosine = Annotated[float, Limits(-1, 1)]
 Count = Annotated[int, Limits(1)]
+Side = Annotated[int, Limits(1, 4096)]  # of pictures, in pixels
 Natural = Annotated[int, Limits(0)]
 Seed = Annotated[int, Limits(0, 2**63 - 1)]
 

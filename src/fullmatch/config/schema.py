@@ -13,6 +13,7 @@ from fullmatch.config.limits import (
     Positive,
     Seed,
     Share,
+    Side,
     check_limits,
 )
 from fullmatch.config.tables import (
@@ -44,7 +45,7 @@ class DataConfig:
     # Names of classes whose labels are hidden: their images are unlabeled, and unknown in the test.
     unknown_classes: tuple[str, ...] = ()
     root: str | None = None  # folder of benchmark files; None: $FULLMATCH_DATA, then ./data
-    size: Count | None = None  # side that own pictures are resized to
+    size: Side | None = None  # side that own pictures are resized to
     flip: bool | None = None  # mirror pictures; None: yes, except for digits and letters
     strong: Literal["torchssl", "released"] = "torchssl"  # variant of the strong augmentation
 

@@ -92,6 +92,7 @@ class Run(Assembly):
                 if stopped:
                     break
             # Some predictions are drawn at random: seeded, so that finishing again gives the same.
+            self.check_finite()
             with preserve_rng(self.device), self.folder.writing():
                 seed_step(self.config.seed, self.state.step, 0, self.device)
                 self.finish()
@@ -138,10 +139,17 @@ class Run(Assembly):
             with self.folder.writing():
                 self.folder.append_record(line)
         if not math.isfinite(record.metrics.get("loss", 0.0)):
-            lower = f"--set optimizer.rate={self.config.optimizer.rate / 3:.4g}"
-            raise NonFiniteLoss(
-                record.step, f": lower the learning rate, such as {lower}, and train again"
-            )
+            raise self.diverged(record.step)
+
+    def check_finite(self) -> None:
+        """`NonFiniteLoss` where the last step, which no loss follows, has made weights NaN."""
+        floating = (tensor for _, tensor in self.state.tensors() if tensor.is_floating_point())
+        if not all(bool(tensor.isfinite().all()) for tensor in floating):
+            raise self.diverged(self.state.step)
+
+    def diverged(self, step: int) -> NonFiniteLoss:
+        lower = f"--set optimizer.rate={self.config.optimizer.rate / 3:.4g}"
+        return NonFiniteLoss(step, f": lower the learning rate, such as {lower}, and train again")
 
     def save(self) -> None:
         state = self.state
@@ -181,6 +189,8 @@ class Run(Assembly):
             )
         except ValueError as error:
             raise UserError(f"{name} does not belong to {self.folder.path}: {error}") from None
+        if facts.step > self.config.training.steps:
+            raise UserError(f"{name} does not belong to {self.folder.path}: it has fewer steps")
         self.facts = facts
         self.recovery.append(f"resumed at step {facts.step}")
         if distributed.is_first():

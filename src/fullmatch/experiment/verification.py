@@ -73,6 +73,7 @@ def readers_of(folder: RunFolder) -> dict[Path, Callable[[], object]]:
         folder.map: folder.read_map,
         folder.findings: folder.read_findings,
         folder.strategies: folder.read_strategies,
+        folder.rollbacks: folder.read_rollbacks,
     }
     if folder.finished:
         readers |= {
