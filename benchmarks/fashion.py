@@ -1,6 +1,6 @@
 """Fashion-MNIST as a folder of pictures: what `fullmatch train` achieves on it.
 
-    python benchmarks/fashion.py [--labels 40 250] [--seeds 0] [--minutes 8] [-- OPTION ...]
+    python -m benchmarks.fashion [--labels 40 250] [--seeds 0] [--minutes 8] [-- OPTION ...]
 
 Writes labeled/CLASS/*.png and unlabeled/*.png and trains with the command a user would type: once
 with test/CLASS/*.png, and once without, so that accuracy is estimated on held-out labels. The test
@@ -11,7 +11,6 @@ again) and writes docs/results/fashion.md from it. Each takes about the given mi
 """
 
 import argparse
-import json
 import shlex
 import subprocess
 import sys
@@ -21,6 +20,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
+from benchmarks.measurements import (
+    append_measurement,
+    format_interval,
+    join_cells,
+    read_measurements,
+)
 from PIL import Image
 
 from fullmatch import data
@@ -29,7 +34,6 @@ from fullmatch.data.sources.catalog import data_root
 from fullmatch.errors import UserError
 from fullmatch.experiment.settings import read_config
 from fullmatch.inference.evaluate import evaluate_run
-from fullmatch.storage.json_files import from_json, to_json
 from fullmatch.storage.result import Estimate, RunResult
 from fullmatch.storage.run_folder import RunFolder
 
@@ -39,7 +43,7 @@ TEST_FOLDER, HELD_OUT = "test folder", "held-out labels"
 INTRODUCTION = """\
 # Fashion-MNIST as a folder of pictures
 
-Written by `python benchmarks/fashion.py`. The seed decides which labels are drawn, equally many
+Written by `python -m benchmarks.fashion`. The seed decides which labels are drawn, equally many
 per class, and is also the seed of training; the unlabeled pictures are other training pictures.
 The table shows the final accuracy of the averaged model, in percent, beside that of the
 labels-only baseline, as the command reports them: measured on a test folder or, without one,
@@ -185,19 +189,6 @@ def read_estimate(estimate: Estimate, truth: float) -> Accuracies:
     )
 
 
-def read_measurements(path: Path) -> list[Measurement]:
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [from_json(Measurement, json.loads(line)) for line in lines]
-
-
-def append_measurement(path: Path, measurement: Measurement) -> None:
-    table = {key: value for key, value in to_json(measurement).items() if value is not None}
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(table) + "\n")
-
-
 def render_page(measurements: list[Measurement]) -> str:
     """One table per command that was measured."""
     parts = [INTRODUCTION]
@@ -219,21 +210,18 @@ def render_page(measurements: list[Measurement]) -> str:
 
 
 def render_row(row: Measurement) -> str:
-    low, high = (f"{100 * bound:.1f}" for bound in row.interval)
-    gain_low, gain_high = (f"{100 * bound:+.1f}" for bound in row.gain_interval)
-    cells = [
+    return join_cells(
         row.labels,
         row.seed,
         row.measured,
-        f"{100 * row.accuracy:.1f} ({low} to {high})",
+        format_interval(row.accuracy, row.interval),
         f"{100 * row.labels_only:.1f}",
-        f"{100 * row.gain:+.1f} ({gain_low} to {gain_high})",
+        format_interval(row.gain, row.gain_interval, "+"),
         "-" if row.truth is None else f"{100 * row.truth:.1f}",
         row.network,
         f"{row.steps:,}",
         f"{row.seconds:,}",
-    ]
-    return f"| {' | '.join(map(str, cells))} |"
+    )
 
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -271,7 +259,7 @@ def main(argv: list[str] | None = None) -> None:
     arguments = parse_arguments(argv)
     arguments.results.mkdir(parents=True, exist_ok=True)
     results = arguments.results / "fashion.jsonl"
-    done = [each.case for each in read_measurements(results)]
+    done = [each.case for each in read_measurements(Measurement, results)]
     cases = [] if arguments.only_table else list_cases(arguments)
     missing = [case for case in cases if case not in done]
     if missing:
@@ -281,7 +269,7 @@ def main(argv: list[str] | None = None) -> None:
             sys.exit(str(error))
         for case in missing:
             append_measurement(results, measure(source, case))
-    page = render_page(read_measurements(results))
+    page = render_page(read_measurements(Measurement, results))
     (arguments.results / "fashion.md").write_text(page, encoding="utf-8")
     print(page)
 

@@ -1,6 +1,6 @@
 """Long-tailed classes: FixMatch, FullMatch and methods for uneven classes compared.
 
-    python benchmarks/long_tailed.py [--data digits] [--steps 500] [--seeds 0 1 2] [--only CASE ...]
+    python -m benchmarks.long_tailed [--data digits] [--steps 500] [--seeds 0 1 2] [--only CASE ...]
 
 Labels and unlabeled images have the same imbalance; --unlabeled-imbalance chooses another one, such
 as -20 for the reversed order or 1 for equal classes. Adds missing measurements to
@@ -9,16 +9,20 @@ docs/results/long_tailed.md from it. Unfinished runs stay in the folder --runs, 
 """
 
 import argparse
-import json
 import statistics
-import time
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.measurements import (
+    append_measurement,
+    format_spread,
+    join_cells,
+    read_measurements,
+    train_to_end,
+)
+
 from fullmatch.experiment.settings import resolve
-from fullmatch.experiment.start import resume, start
-from fullmatch.storage.json_files import from_json, to_json
 from fullmatch.storage.run_folder import RunFolder
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
@@ -62,7 +66,7 @@ METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
 INTRODUCTION = f"""\
 # Long-tailed classes
 
-Written by `python benchmarks/long_tailed.py`. The sizes of the classes fall exponentially from the
+Written by `python -m benchmarks.long_tailed`. The sizes of the classes fall exponentially from the
 first to the last, among the labels and among the unlabeled images; the test classes are equal.
 *Balanced accuracy* is the mean recall of all classes, *head* and *tail* are the mean recalls of the
 {TAIL} largest and the {TAIL} smallest classes by their labels. All are of the averaged model at the
@@ -136,12 +140,7 @@ def measure(case: LongTailedCase, root: str | None, runs: Path) -> LongTailedMea
         ),
     )
     folder = RunFolder((runs / name_run(case)).absolute())
-    started = time.perf_counter()
-    if not folder.finished:
-        run = resume(folder) if folder.started else start(config, folder)
-        for _ in run.records():
-            pass
-    result = folder.read_result()
+    result, seconds = train_to_end(config, folder)
     scores = result.teacher
     assert scores is not None and scores.balanced_accuracy is not None
     assert result.unlabeled is not None
@@ -150,7 +149,7 @@ def measure(case: LongTailedCase, root: str | None, runs: Path) -> LongTailedMea
         unlabeled=result.unlabeled - result.labels,
         balanced_accuracy=scores.balanced_accuracy,
         recalls=tuple(recall for recall in scores.per_class if recall is not None),
-        seconds=round(max(result.seconds, time.perf_counter() - started), 1),
+        seconds=seconds,
         device=result.device,
     )
 
@@ -159,18 +158,6 @@ def name_run(case: LongTailedCase) -> str:
     shape = f"{case.labels}-{case.imbalance:g}-{case.unlabeled_imbalance:g}"
     method = case.method.replace(", ", "-").replace(" ", "-")
     return f"{case.data}-{shape}-{method}-{case.seed}-{case.steps}"
-
-
-def read_measurements(path: Path) -> list[LongTailedMeasurement]:
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [from_json(LongTailedMeasurement, json.loads(line)) for line in lines]
-
-
-def append_measurement(path: Path, measurement: LongTailedMeasurement) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(to_json(measurement)) + "\n")
 
 
 def render_page(measurements: list[LongTailedMeasurement], notes: str = "") -> str:
@@ -201,22 +188,15 @@ def render_row(
 ) -> str:
     pairs = [(run, reference[run.seed]) for run in runs if run.seed in reference]
     differences = [run.balanced_accuracy - other.balanced_accuracy for run, other in pairs]
-    cells = [
+    return join_cells(
         f"`{name}`",
-        str(len(runs)),
+        len(runs),
         format_spread([run.balanced_accuracy for run in runs]),
         "-" if name == "fixmatch" or not pairs else format_spread(differences, sign="+"),
         format_spread([statistics.mean(run.recalls[:TAIL]) for run in runs]),
         format_spread([statistics.mean(run.recalls[-TAIL:]) for run in runs]),
         f"{statistics.mean(run.seconds for run in runs):,.0f}",
-    ]
-    return f"| {' | '.join(cells)} |"
-
-
-def format_spread(fractions: list[float], sign: str = "") -> str:
-    percents = [100 * fraction for fraction in fractions]
-    deviation = f" ± {statistics.stdev(percents):.1f}" if len(percents) > 1 else ""
-    return f"{statistics.mean(percents):{sign}.1f}{deviation}"
+    )
 
 
 def list_cases(arguments: argparse.Namespace) -> list[LongTailedCase]:
@@ -258,7 +238,7 @@ def main(argv: list[str] | None = None) -> None:
     arguments = parse_arguments(argv)
     arguments.results.mkdir(parents=True, exist_ok=True)
     results = arguments.results / "long_tailed.jsonl"
-    done = [each.case for each in read_measurements(results)]
+    done = [each.case for each in read_measurements(LongTailedMeasurement, results)]
     cases = [] if arguments.only_table else list_cases(arguments)
     for case in cases:
         if case not in done:
@@ -268,7 +248,7 @@ def main(argv: list[str] | None = None) -> None:
             print(f"{case.method:16} {case.seed} {percent:.1f} {measurement.seconds:.0f} s")
     notes = arguments.results / NOTES
     text = notes.read_text(encoding="utf-8") if notes.exists() else ""
-    page = render_page(read_measurements(results), text)
+    page = render_page(read_measurements(LongTailedMeasurement, results), text)
     (arguments.results / "long_tailed.md").write_text(page, encoding="utf-8")
     print(page)
 

@@ -1,6 +1,6 @@
 """Unlabeled images of classes without labels: FixMatch, FullMatch and IOMatch compared.
 
-    python benchmarks/open_set.py [--data digits] [--steps 800] [--seeds 0 1 2] [--only CASE ...]
+    python -m benchmarks.open_set [--data digits] [--steps 800] [--seeds 0 1 2] [--only CASE ...]
 
 The unknown classes are 8 and 9 of digits; of CIFAR-10 they are the four vehicles, as in IOMatch's
 paper. Adds missing measurements to docs/results/open_set.jsonl (remove its lines to measure them
@@ -9,16 +9,20 @@ are resumed.
 """
 
 import argparse
-import json
 import statistics
-import time
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.measurements import (
+    append_measurement,
+    format_spread,
+    join_cells,
+    read_measurements,
+    train_to_end,
+)
+
 from fullmatch.experiment.settings import resolve
-from fullmatch.experiment.start import resume, start
-from fullmatch.storage.json_files import from_json, to_json
 from fullmatch.storage.run_folder import RunFolder
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
@@ -49,7 +53,7 @@ METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
 INTRODUCTION = """\
 # Unknown classes
 
-Written by `python benchmarks/open_set.py`. The labels of the unknown classes are hidden, and their
+Written by `python -m benchmarks.open_set`. The labels of the unknown classes are hidden, and their
 images stay among the unlabeled ones; each known class has the same number of labels. *Accuracy* is
 that of the averaged model at the end, on test images of known classes only. *AUROC* is the chance
 that a test image of a known class gets a higher score than one of an unknown class. The score is
@@ -115,12 +119,7 @@ def measure(case: OpenSetCase, root: str | None, runs: Path) -> OpenSetMeasureme
     )
     name = f"{case.data}-{case.labels}-{case.method}-{case.seed}-{case.steps}".replace(", ", "-")
     folder = RunFolder((runs / name.replace(" ", "-")).absolute())
-    started = time.perf_counter()
-    if not folder.finished:
-        run = resume(folder) if folder.started else start(config, folder)
-        for _ in run.records():
-            pass
-    result = folder.read_result()
+    result, seconds = train_to_end(config, folder)
     assert result.teacher is not None and result.open_set is not None
     return OpenSetMeasurement(
         **vars(case),
@@ -128,22 +127,9 @@ def measure(case: OpenSetCase, root: str | None, runs: Path) -> OpenSetMeasureme
         auroc=result.open_set.auroc,
         balanced_accuracy=result.open_set.balanced_accuracy,
         unknown_accuracy=result.open_set.unknown_accuracy,
-        seconds=round(max(result.seconds, time.perf_counter() - started), 1),
+        seconds=seconds,
         device=result.device,
     )
-
-
-def read_measurements(path: Path) -> list[OpenSetMeasurement]:
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [from_json(OpenSetMeasurement, json.loads(line)) for line in lines]
-
-
-def append_measurement(path: Path, measurement: OpenSetMeasurement) -> None:
-    table = {key: value for key, value in to_json(measurement).items() if value is not None}
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(table) + "\n")
 
 
 def render_page(measurements: list[OpenSetMeasurement], notes: str = "") -> str:
@@ -171,25 +157,15 @@ def render_page(measurements: list[OpenSetMeasurement], notes: str = "") -> str:
 
 def render_row(method: str, rows: list[OpenSetMeasurement]) -> str:
     seconds = statistics.mean(row.seconds for row in rows)
-    cells = [
+    return join_cells(
         method,
         len(rows),
-        summarize([row.accuracy for row in rows]),
-        summarize([row.auroc for row in rows]),
-        summarize([row.balanced_accuracy for row in rows]),
-        summarize([row.unknown_accuracy for row in rows]),
+        format_spread([row.accuracy for row in rows]),
+        format_spread([row.auroc for row in rows]),
+        format_spread([row.balanced_accuracy for row in rows]),
+        format_spread([row.unknown_accuracy for row in rows]),
         f"{seconds:,.0f}",
-    ]
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def summarize(fractions: list[float | None]) -> str:
-    """Mean and standard deviation in percent; '-' where a method has no such number."""
-    percents = [100 * fraction for fraction in fractions if fraction is not None]
-    if not percents:
-        return "-"
-    deviation = f" ± {statistics.stdev(percents):.1f}" if len(percents) > 1 else ""
-    return f"{statistics.mean(percents):.1f}{deviation}"
+    )
 
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -227,7 +203,7 @@ def list_cases(arguments: argparse.Namespace) -> list[OpenSetCase]:
 def write_page(results: Path) -> str:
     notes = results / NOTES
     page = render_page(
-        read_measurements(results / "open_set.jsonl"),
+        read_measurements(OpenSetMeasurement, results / "open_set.jsonl"),
         notes.read_text(encoding="utf-8") if notes.exists() else "",
     )
     (results / "open_set.md").write_text(page, encoding="utf-8")
@@ -238,7 +214,7 @@ def main(argv: list[str] | None = None) -> None:
     arguments = parse_arguments(argv)
     arguments.results.mkdir(parents=True, exist_ok=True)
     ledger = arguments.results / "open_set.jsonl"
-    done = {each.case for each in read_measurements(ledger)}
+    done = {each.case for each in read_measurements(OpenSetMeasurement, ledger)}
     missing = [] if arguments.only_table else [c for c in list_cases(arguments) if c not in done]
     for number, case in enumerate(missing, start=1):
         row = measure(case, arguments.root, arguments.runs)

@@ -1,6 +1,6 @@
 """Folders of pictures: what `fullmatch train` achieves on them, over several choices of labels.
 
-    python benchmarks/own_pictures.py FOLDER ... [--seeds 0 1 2] [-- OPTION ...]
+    python -m benchmarks.own_pictures FOLDER ... [--seeds 0 1 2] [-- OPTION ...]
 
 A FOLDER has labeled/CLASS/*, unlabeled/* and test/CLASS/*. Seed 0 uses the labels as they are.
 Other seeds draw as many labeled pictures per class from the labeled and the test pictures together,
@@ -11,7 +11,6 @@ and writes docs/results/own_pictures.md from it.
 """
 
 import argparse
-import json
 import random
 import shlex
 import subprocess
@@ -21,9 +20,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 
-from fullmatch.storage.json_files import from_json, to_json
+from benchmarks.measurements import (
+    append_measurement,
+    format_interval,
+    format_spread,
+    join_cells,
+    read_measurements,
+)
+
 from fullmatch.storage.result import RunResult
 from fullmatch.storage.run_folder import RunFolder
 
@@ -32,7 +38,7 @@ COMMAND = (sys.executable, "-m", "fullmatch")
 INTRODUCTION = """\
 # Folders of pictures
 
-Written by `python benchmarks/own_pictures.py`. The table shows the accuracy on the test pictures,
+Written by `python -m benchmarks.own_pictures`. The table shows the accuracy on the test pictures,
 in percent, beside that of the labels-only baseline. The strategy was chosen on held-out labels; the
 test pictures took part in no choice. Seed 0 is the folder as it is; other seeds exchange the
 labeled pictures for test pictures of the same class. The 95 % intervals cover the choice of test
@@ -135,13 +141,6 @@ def read_measurement(case: Case, result: RunResult, seconds: int) -> Measurement
     )
 
 
-def read_measurements(path: Path) -> list[Measurement]:
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [from_json(Measurement, json.loads(line)) for line in lines]
-
-
 def render_page(measurements: list[Measurement]) -> str:
     """One table per folder and command."""
     parts = [INTRODUCTION]
@@ -165,13 +164,11 @@ def render_page(measurements: list[Measurement]) -> str:
 
 
 def render_row(row: Measurement) -> str:
-    low, high = (f"{100 * bound:.1f}" for bound in row.interval)
-    gain_low, gain_high = (f"{100 * bound:+.1f}" for bound in row.gain_interval)
     return join_cells(
         row.seed,
         f"{100 * row.labels_only:.1f}",
-        f"{100 * row.accuracy:.1f} ({low} to {high})",
-        f"{100 * row.gain:+.1f} ({gain_low} to {gain_high})",
+        format_interval(row.accuracy, row.interval),
+        format_interval(row.gain, row.gain_interval, "+"),
         row.used,
         f"{row.seconds:,}",
     )
@@ -180,21 +177,12 @@ def render_row(row: Measurement) -> str:
 def render_mean(rows: Sequence[Measurement]) -> str:
     return join_cells(
         "mean",
-        *(
-            f"{100 * mean(values):.1f} ± {100 * stdev(values):.1f}"
-            for values in (
-                [row.labels_only for row in rows],
-                [row.accuracy for row in rows],
-                [row.gain for row in rows],
-            )
-        ),
+        format_spread([row.labels_only for row in rows]),
+        format_spread([row.accuracy for row in rows]),
+        format_spread([row.gain for row in rows]),
         "",
         f"{mean(row.seconds for row in rows):,.0f}",
     )
-
-
-def join_cells(*cells: object) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
 
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -216,11 +204,9 @@ def main(argv: list[str] | None = None) -> None:
     for seed in arguments.seeds:
         for folder in arguments.folders:
             case = Case(folder=folder.resolve().name, seed=seed, options=arguments.options)
-            if case not in [each.case for each in read_measurements(results)]:
-                measurement = measure(folder, case)
-                with results.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(to_json(measurement)) + "\n")
-    page = render_page(read_measurements(results))
+            if case not in [each.case for each in read_measurements(Measurement, results)]:
+                append_measurement(results, measure(folder, case))
+    page = render_page(read_measurements(Measurement, results))
     (arguments.results / "own_pictures.md").write_text(page, encoding="utf-8")
     print(page)
 

@@ -3,6 +3,8 @@
 import shutil
 from pathlib import Path
 
+from benchmarks.measurements import read_measurements
+
 from benchmarks import engine, fashion, long_tailed, open_set, own_pictures, strategies, zoo_digits
 from fullmatch.algorithms import names
 
@@ -15,7 +17,7 @@ def test_digits_page_is_up_to_date() -> None:
 
 
 def test_fashion_page_is_up_to_date() -> None:
-    measurements = fashion.read_measurements(fashion.RESULTS / "fashion.jsonl")
+    measurements = read_measurements(fashion.Measurement, fashion.RESULTS / "fashion.jsonl")
     page = (fashion.RESULTS / "fashion.md").read_text(encoding="utf-8")
     assert page == fashion.render_page(measurements), ADVICE
 
@@ -29,7 +31,9 @@ def test_page_on_unknown_classes_is_up_to_date(tmp_path: Path) -> None:
 
 
 def test_page_on_long_tailed_classes_is_up_to_date() -> None:
-    measurements = long_tailed.read_measurements(long_tailed.RESULTS / "long_tailed.jsonl")
+    measurements = read_measurements(
+        long_tailed.LongTailedMeasurement, long_tailed.RESULTS / "long_tailed.jsonl"
+    )
     notes = (long_tailed.RESULTS / long_tailed.NOTES).read_text(encoding="utf-8")
     page = (long_tailed.RESULTS / "long_tailed.md").read_text(encoding="utf-8")
     assert page == long_tailed.render_page(measurements, notes), ADVICE
@@ -42,7 +46,9 @@ def test_page_on_strategies_is_up_to_date() -> None:
 
 
 def test_page_on_own_pictures_is_up_to_date() -> None:
-    measurements = own_pictures.read_measurements(own_pictures.RESULTS / "own_pictures.jsonl")
+    measurements = read_measurements(
+        own_pictures.Measurement, own_pictures.RESULTS / "own_pictures.jsonl"
+    )
     page = (own_pictures.RESULTS / "own_pictures.md").read_text(encoding="utf-8")
     assert page == own_pictures.render_page(measurements), ADVICE
 
