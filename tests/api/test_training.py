@@ -39,7 +39,8 @@ def test_the_same_as_the_command(here: Path, capsys: pytest.CaptureFixture[str])
     main(["train", "digits", "--labels", "20", "--steps", "6", *flags, "--out", "command"])
     assert read_outputs(here / "api") == read_outputs(here / "command")
     assert run.folder == Path("api")
-    assert run.accuracy == run.result.teacher.top1 if run.result.teacher else False
+    assert run.result.teacher is not None
+    assert run.accuracy == run.result.teacher.top1
 
 
 def test_progress_is_shown_unless_it_is_turned_off(capsys: pytest.CaptureFixture[str]) -> None:
