@@ -4,15 +4,16 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import PrefixStore, Store
-from torch.distributed.rendezvous import rendezvous
 
 from fullmatch.distributed.collectives import alone, rank, total, world_size
 from fullmatch.errors import UserError
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Store
 
 T = TypeVar("T")
 CONNECT_SECONDS = 60.0
@@ -52,8 +53,11 @@ def timeout() -> timedelta:
 
 
 @contextmanager
-def process_group() -> Iterator[Store]:
+def process_group() -> Iterator["Store"]:
     """Connect to the other processes, with one GPU per process if there are GPUs."""
+    from torch._C._distributed_c10d import PrefixStore  # not in every build of torch
+    from torch.distributed.rendezvous import rendezvous
+
     limit = timeout()
     check_launch()
     cuda = torch.cuda.is_available()
