@@ -13,8 +13,10 @@ PART = 50_000  # bytes; the hub's are of some megabytes, and hold for files beyo
 
 
 def choose(way: str, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks are what the library does by itself; the others, where Xet cannot be used."""
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", way != "chunks")
+    """Chunks are what the library does by itself; the others, where hf_xet is not installed."""
+    if way != "chunks":
+        missing = "huggingface_hub.utils._runtime.is_package_available"
+        monkeypatch.setattr(missing, lambda name: False)
     hub.storage.part_size = PART if way == "parts" else None
 
 
