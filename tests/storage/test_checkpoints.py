@@ -1,6 +1,7 @@
 """Checkpoints: complete or not there, two kept, every changed byte noticed."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,11 @@ def test_what_was_saved_is_kept_whatever_else_is_there(tmp_path: Path) -> None:
     checkpoint, _ = newest_checkpoint(tmp_path)
     assert checkpoint is not None
     assert checkpoint.facts.step == 7
+
+
+def test_a_process_killed_before_removing_an_old_one(tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        save_checkpoint(tmp_path, STATE, facts(step))
+    shutil.copytree(tmp_path / "step-000000002", tmp_path / "step-000000001")
+    save_checkpoint(tmp_path, STATE, facts(3))
+    assert [place.name[-1] for place in newest_first(tmp_path)] == ["3", "2"]

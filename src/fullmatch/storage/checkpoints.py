@@ -60,6 +60,7 @@ def save_checkpoint(folder: Path, state: dict[str, Tensor], facts: CheckpointFac
     if place.exists():
         try:
             load_checkpoint(place)
+            remove_older(folder, place)  # a process may have been killed just before
             return place  # a state is a function of its step: this is it already
         except DamagedCheckpoint:
             shutil.rmtree(place)
@@ -78,11 +79,16 @@ def save_checkpoint(folder: Path, state: dict[str, Tensor], facts: CheckpointFac
         shutil.rmtree(temporary, ignore_errors=True)  # a full disk needs the room
         raise
     sync(folder)
+    remove_older(folder, place)
+    return place
+
+
+def remove_older(folder: Path, place: Path) -> None:
+    """Keep a checkpoint and the one before; what killed processes have left goes too."""
     # Later ones are damaged, or training went back; they must not push out what was just saved.
     earlier = [each for each in complete_checkpoints(folder) if each.name <= place.name]
     for old in [*folder.glob(".step-*"), *earlier[:-KEPT]]:
         shutil.rmtree(old)
-    return place
 
 
 def load_checkpoint(place: Path) -> Checkpoint:
