@@ -29,7 +29,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 
 SHORT_CELL = 17  # characters
-LONGEST_FLAG = 20
+LONGEST_FLAG, LONGEST_WORD = 20, 36
 
 html_theme = "furo"
 html_title = f"fullmatch {release}"
@@ -95,12 +95,14 @@ def mark_short_cells(app: Any, tree: nodes.document, page: str) -> None:
             cell["classes"].append("short")
 
 
-def mark_flags(app: Any, tree: nodes.document, page: str) -> None:
-    """A flag such as `--labels` is not broken at its hyphens, unless too long for a phone."""
+def mark_code(app: Any, tree: nodes.document, page: str) -> None:
+    """Say where code in a line may break: not in a flag such as `--labels`, but in a long path."""
     for code in tree.findall(nodes.literal):
         words = code.astext().split()
-        flags = any(word.startswith("--") for word in words)
-        if flags and max(map(len, words)) <= LONGEST_FLAG:
+        longest = max(map(len, words), default=0)
+        if longest > LONGEST_WORD:
+            code["classes"].append("long")
+        elif longest <= LONGEST_FLAG and any(word.startswith("--") for word in words):
             code["classes"].append("flag")
 
 
@@ -109,4 +111,4 @@ def setup(app: Any) -> None:
     app.connect("autodoc-skip-member", skip_generated)
     app.connect("source-read", add_commands)
     app.connect("doctree-resolved", mark_short_cells)
-    app.connect("doctree-resolved", mark_flags)
+    app.connect("doctree-resolved", mark_code)
