@@ -116,7 +116,7 @@ class Assembly(StudentAndTeacher):
             self.view_shape(),
             pretrained=model.pretrained and self.started is None,
             norm_momentum=model.norm_momentum,
-            torchssl_blocks=model.torchssl_blocks,
+            by_torchsl_blocks=model.by_torchsl_blocks,
             fit=True,
         )
         if self.started is None:
@@ -129,7 +129,9 @@ class Assembly(StudentAndTeacher):
             appearance = use_published_normalization(appearance, student)
         self.augment = self.build_views(appearance)
         if distributed.world_size() > 1:
-            unsynchronized = synchronize_batch_norms(student, gpu=self.device.type == "cuda")
+            eager = self.config.training.execution != "compiled"  # which `auto` is not
+            by_torch = self.device.type == "cuda" and eager
+            unsynchronized = synchronize_batch_norms(student, by_torch=by_torch)
             kept = f"{unsynchronized} norm layers of {model.name} are not synchronized"
             self.notes += [kept] if unsynchronized else []
         return student

@@ -66,10 +66,10 @@ def test_which_convolutions_are_narrow() -> None:
 def test_synchronized_norms_are_not_fused(with_kernels: Callable[[], None]) -> None:
     with_kernels()
     x = torch.zeros(2, 16, 4, 4)
-    for gpu in (False, True):
+    for by_torch in (False, True):
         norm = batch_norm(16)
         assert fused_pass.fuses(norm, x)
-        synchronize_batch_norms(norm, gpu=gpu)
+        synchronize_batch_norms(norm, by_torch=by_torch)
         assert not fused_pass.fuses(norm, x)
 
 

@@ -62,9 +62,9 @@ def test_names_and_results_of_a_single_process_are_unchanged() -> None:
     assert torch.equal(mean, other)
 
 
-def test_a_gpu_has_the_one_of_torch() -> None:
+def test_eager_steps_on_a_gpu_have_the_one_of_torch() -> None:
     body = network()
-    assert synchronize_batch_norms(body, gpu=True) == 0
+    assert synchronize_batch_norms(body, by_torch=True) == 0
     norms = [module for module in body.modules() if isinstance(module, nn.SyncBatchNorm)]
     assert len(norms) == 7
     assert body.eval()(images()).logits.shape == (8, 5)

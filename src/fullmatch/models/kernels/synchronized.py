@@ -1,6 +1,7 @@
 """Synchronized batch norm: several processes train as one would with all of their images.
 
-On GPUs it is torch's own, which does not run on a CPU: there it is ours.
+In eager steps on GPUs it is torch's own. That one does not run on a CPU, and the compiler cannot
+trace it as part of one graph: in both cases it is ours.
 """
 
 import torch
@@ -25,15 +26,15 @@ class SynchronizedBatchNorm(OnePassBatchNorm):
         return self.normalize(x, batch_mean, batch_variance, count)
 
 
-def synchronize_batch_norms(network: nn.Module, *, gpu: bool = False) -> int:
+def synchronize_batch_norms(network: nn.Module, *, by_torch: bool = False) -> int:
     """Synchronize the 2-d batch norms of a network in place; return how many others it has.
 
-    Only their class changes: place, parameters and names stay the same.
+    `by_torch`: by torch's own class. Only classes change: parameters and names stay the same.
     """
     unsynchronized = 0
     for module in network.modules():
         if type(module) in (nn.BatchNorm2d, OnePassBatchNorm) and module.track_running_stats:
-            module.__class__ = nn.SyncBatchNorm if gpu else SynchronizedBatchNorm
+            module.__class__ = nn.SyncBatchNorm if by_torch else SynchronizedBatchNorm
             module.__dict__["process_group"] = None  # all processes
         elif isinstance(module, nn.modules.batchnorm._BatchNorm):
             unsynchronized += 1
