@@ -13,7 +13,7 @@ from sklearn.manifold import trustworthiness
 from sklearn.neighbors import NearestNeighbors
 
 from fullmatch.inference import picture_map
-from fullmatch.inference.picture_map import build_map, choose_landmarks, lay_out, place
+from fullmatch.inference.picture_map import build_map, choose_landmarks, lay_out, place, separate
 from fullmatch.storage.features import Part, PictureFeatures
 from fullmatch.storage.picture_map import PictureMap
 from tests.picture_maps import make_features, make_probabilities
@@ -162,6 +162,15 @@ def test_duplicates_have_places_of_their_own() -> None:
     pairs = np.repeat(make_features(100).features, 2, axis=0)
     points = build(replace(make_features(200), features=pairs)).points
     assert len(np.unique(points, axis=0)) == 200
+
+
+def test_points_in_one_place_are_separated() -> None:
+    points = np.array([[0, 0], [1, -1], [0, 0], [1, -1], [0.5, 1]], np.float32)
+    moved = separate(points, seed=0)
+    assert len(np.unique(moved, axis=0)) == 5
+    assert (moved[[0, 1, 4]] == points[[0, 1, 4]]).all()
+    assert 0 < np.abs(moved - points).max() < 0.02
+    assert np.abs(moved).max() <= 1
 
 
 def test_one_feature_per_picture() -> None:

@@ -116,7 +116,7 @@ class Assembly(StudentAndTeacher):
             self.view_shape(),
             pretrained=model.pretrained and self.started is None,
             norm_momentum=model.norm_momentum,
-            by_torchsl_blocks=model.by_torchsl_blocks,
+            torchssl_blocks=model.torchssl_blocks,
             fit=True,
         )
         if self.started is None:

@@ -23,6 +23,7 @@ NEIGHBORS = 5  # landmarks that decide where another picture is placed
 NEARBY = 6.0  # of these, only those within this many usual distances on the map count fully
 JITTER = 0.5  # of the usual distance between landmarks, so that pictures do not hide each other
 MOST_CROWDED = 3.0  # times that, where many pictures share a landmark
+APART = 2e-3  # how far pictures in exactly the same place are moved
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -82,7 +83,7 @@ def lay_out(features: PictureFeatures, seed: int, most_landmarks: int = LANDMARK
         points[landmarks] = embed(reduced[landmarks], seed)
         others = np.setdiff1d(np.arange(len(features)), landmarks)
         points[others] = place(reduced[others], reduced[landmarks], points[landmarks], seed)
-    return fit_into_square(points)
+    return separate(fit_into_square(points), seed)
 
 
 def choose_landmarks(parts: NDArray[np.uint8], most: int = LANDMARKS) -> Rows:
@@ -141,6 +142,16 @@ def place(others: Floats, landmarks: Floats, points: Floats, seed: int) -> Float
     crowding = min(max(1.0, np.sqrt(len(others) / len(landmarks))), MOST_CROWDED)
     noise = draw_noise(means.shape, JITTER * crowding * spacing, seed)
     return np.asarray(means + noise, np.float32)
+
+
+def separate(points: Floats, seed: int) -> Floats:
+    """Move pictures that are exactly where another one is: t-SNE pulls duplicates together."""
+    first = np.unique(points, axis=0, return_index=True)[1]
+    hidden = np.setdiff1d(np.arange(len(points)), first)
+    moved = points.copy()
+    inward = np.where(points[hidden] > 0, -1, 1).astype(np.float32)
+    moved[hidden] += inward * np.abs(draw_noise(inward.shape, APART, seed))
+    return moved
 
 
 def draw_noise(shape: tuple[int, ...], scale: float, seed: int) -> Floats:
