@@ -35,8 +35,8 @@ def attempt() -> str:
     On several machines each counts its own failures only: there torchrun must be told to make a
     new store, by TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
     """
-    alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
-    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") if alone else ""
+    one_machine = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
+    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") if one_machine else ""
 
 
 def may_restart() -> bool:

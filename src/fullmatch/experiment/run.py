@@ -18,9 +18,7 @@ from fullmatch.errors import NonFiniteLoss, UserError
 from fullmatch.evaluation.scores import compute_scores, finalize_scores, summarize_scores
 from fullmatch.experiment.build import Assembly
 from fullmatch.experiment.identity import changed_data, check_unchanged, hash_dataset, hash_test
-from fullmatch.experiment.inputs import (
-    RunInputs,
-)
+from fullmatch.experiment.inputs import RunInputs
 from fullmatch.experiment.leakage import (
     find_learned_test_pictures,
     includes_all_pictures,
@@ -31,11 +29,7 @@ from fullmatch.experiment.leakage import (
 from fullmatch.experiment.machine import device_name, versions
 from fullmatch.experiment.open_set import score_open_set
 from fullmatch.experiment.run_features import gather_features
-from fullmatch.storage.checkpoints import (
-    Checkpoint,
-    CheckpointFacts,
-    save_checkpoint,
-)
+from fullmatch.storage.checkpoints import Checkpoint, CheckpointFacts, save_checkpoint
 from fullmatch.storage.features import PictureFeatures, write_features
 from fullmatch.storage.metrics_log import LogRecord
 from fullmatch.storage.result import FinalScores, OpenSetScores, RunResult, StrategyResult
